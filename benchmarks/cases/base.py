@@ -1,0 +1,46 @@
+"""What is a case: a function, the table it runs on, and the ratio it should reach?"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from benchmarks.peers import Handle, Peer
+
+
+class Unit(Enum):
+    """What a sample of a case counts."""
+
+    SECONDS = "s"
+    """Time around the function."""
+    BYTES = "B"
+    """Memory, as returned by the function."""
+
+
+class Subject(NamedTuple):
+    """What a case's function gets to work with."""
+
+    peer: Peer
+    uri: str
+    table: Handle
+    """The table, open before the clock starts and kept for all repeats."""
+    rows: list[int]
+    """Random positions, new ones for every repeat and the same for all peers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One thing that is measured."""
+
+    name: str
+    title: str
+    table: str
+    """The name of the table in `benchmarks.data`."""
+    run: Callable[[Subject], object]
+    target: float | None = None
+    """Least accepted ratio of pylance's median to ours; None for cases without a target."""
+    draws: int = 0
+    """How many random positions the function wants."""
+    unit: Unit = Unit.SECONDS
+    repeats: int | None = None
+    """A fixed number of repeats, for cases that start processes."""

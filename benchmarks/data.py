@@ -1,0 +1,189 @@
+"""Which tables do the cases run on, and how are they made?
+
+Everything comes from one seed and is written by pylance, once, into `benchmarks/.data` or the
+folder named by the variable LANCETABLE_BENCH_DATA. Sizes are part of the folder names.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance.fragment import write_fragments
+
+SEED = 20_260_801
+_REVISION = 1
+_BATCH = 1 << 20
+_DIMENSION = 768
+_START_OF_TIME = 1_700_000_000_000_000
+
+
+class TableKind(NamedTuple):
+    """How one table is made, and how large."""
+
+    build: Callable[[Path, int], None]
+    size: int
+    quick: int
+
+
+def _texts(rng: np.random.Generator, rows: int) -> pa.Array:
+    """Return strings of twelve characters, `user` and eight random digits."""
+    letters = np.empty((rows, 12), np.uint8)
+    letters[:, :4] = np.frombuffer(b"user", np.uint8)
+    letters[:, 4:] = rng.integers(48, 58, (rows, 8), np.uint8)
+    offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(12)
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(letters))
+
+
+def _columns(rng: np.random.Generator, first: int, rows: int) -> dict[str, pa.Array]:
+    ids = np.arange(first, first + rows, dtype=np.int64)
+    times = _START_OF_TIME + ids * 1_000_000 + rng.integers(0, 1_000_000, rows)
+    return {
+        "id": pa.array(ids),
+        "val": pa.array(rng.random(rows)),
+        "s": _texts(rng, rows),
+        "flag": pa.array(rng.random(rows) < 0.5),
+        "ts": pa.array(times).view(pa.timestamp("us")),
+    }
+
+
+def _write(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
+    first = next(batches)
+
+    def stream() -> Iterator[pa.RecordBatch]:
+        yield first
+        yield from batches
+
+    lance.write_dataset(pa.RecordBatchReader.from_batches(first.schema, stream()), str(path))
+
+
+def _spans(rows: int, step: int = _BATCH) -> Iterator[tuple[int, int]]:
+    for first in range(0, rows, step):
+        yield first, min(step, rows - first)
+
+
+def _build_rows(path: Path, rows: int) -> None:
+    rng = np.random.default_rng(SEED)
+    _write(path, (pa.record_batch(_columns(rng, *span)) for span in _spans(rows)))
+
+
+def _build_nullable(path: Path, rows: int) -> None:
+    rng = np.random.default_rng(SEED)
+
+    def with_nulls(column: pa.Array) -> pa.Array:
+        gaps = pa.array(rng.random(len(column)) < 0.1)
+        return pc.if_else(gaps, pa.scalar(None, column.type), column)
+
+    def batch(first: int, count: int) -> pa.RecordBatch:
+        columns = _columns(rng, first, count)
+        return pa.record_batch({name: with_nulls(array) for name, array in columns.items()})
+
+    _write(path, (batch(*span) for span in _spans(rows)))
+
+
+def _build_vectors(path: Path, rows: int) -> None:
+    rng = np.random.default_rng(SEED)
+
+    def batch(count: int) -> pa.RecordBatch:
+        values = pa.array(rng.random(count * _DIMENSION, np.float32))
+        return pa.record_batch({"vector": pa.FixedSizeListArray.from_arrays(values, _DIMENSION)})
+
+    _write(path, (batch(count) for _, count in _spans(rows, 20_000)))
+
+
+def _lists(rng: np.random.Generator, rows: int, values: Callable[[int], pa.Array]) -> pa.Array:
+    """Return lists of up to seven values; one in ten is null."""
+    lengths = rng.integers(0, 8, rows)
+    is_null = rng.random(rows) < 0.1
+    lengths[is_null] = 0
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), values(int(offsets[-1])), mask=pa.array(is_null)
+    )
+
+
+def _build_nested(path: Path, rows: int) -> None:
+    rng = np.random.default_rng(SEED)
+
+    def numbers(count: int) -> pa.Array:
+        return pa.array(rng.integers(0, 1 << 20, count, np.int32))
+
+    def batch(count: int) -> pa.RecordBatch:
+        x = pa.array(rng.integers(0, 1 << 40, count), mask=rng.random(count) < 0.1)
+        point = pa.StructArray.from_arrays(
+            [x, pa.array(rng.random(count)), _texts(rng, count)],
+            ["x", "y", "label"],
+            mask=pa.array(rng.random(count) < 0.1),
+        )
+        words = _lists(rng, count, lambda total: _texts(rng, total))
+        return pa.record_batch(
+            {"numbers": _lists(rng, count, numbers), "words": words, "point": point}
+        )
+
+    _write(path, (batch(count) for _, count in _spans(rows)))
+
+
+def _one_row(number: int) -> pa.Table:
+    return pa.table({"id": pa.array([number], pa.int64()), "val": [number / 2]})
+
+
+def _build_versions(path: Path, versions: int) -> None:
+    dataset = lance.write_dataset(_one_row(0), str(path))
+    for number in range(1, versions):
+        dataset = lance.write_dataset(_one_row(number), dataset, mode="append")
+
+
+def _build_fragments(path: Path, fragments: int) -> None:
+    dataset = lance.write_dataset(_one_row(0).slice(0, 0), str(path))
+    pieces = [
+        piece for number in range(fragments) for piece in write_fragments(_one_row(number), dataset)
+    ]
+    operation = lance.LanceOperation.Append(pieces)
+    lance.LanceDataset.commit(str(path), operation, read_version=dataset.version)
+
+
+TABLES = {
+    "single": TableKind(_build_versions, 1, 1),
+    "versions": TableKind(_build_versions, 5_000, 500),
+    "rows": TableKind(_build_rows, 10_000_000, 1_000_000),
+    "vectors": TableKind(_build_vectors, 200_000, 20_000),
+    "fragments": TableKind(_build_fragments, 1_000, 1_000),
+    "nullable": TableKind(_build_nullable, 1_000_000, 100_000),
+    "nested": TableKind(_build_nested, 1_000_000, 100_000),
+}
+
+
+def data_folder() -> Path:
+    """Return the folder of all tables; the writer's version is part of it."""
+    chosen = os.environ.get("LANCETABLE_BENCH_DATA")
+    root = Path(chosen) if chosen else Path(__file__).parent / ".data"
+    return root / f"r{_REVISION}-pylance-{version('pylance')}"
+
+
+def table_size(name: str, *, quick: bool) -> int:
+    """Return the number of rows, versions or fragments of a table."""
+    kind = TABLES[name]
+    return kind.quick if quick else kind.size
+
+
+def table_path(name: str, *, quick: bool) -> Path:
+    """Return where a table is, or will be once it is built."""
+    return data_folder() / f"{name}-{table_size(name, quick=quick)}"
+
+
+def ensure_table(name: str, *, quick: bool) -> Path:
+    """Return the path of a table, building it if this is its first use."""
+    path = table_path(name, quick=quick)
+    if not path.exists():
+        unfinished = path.with_name(path.name + ".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.parent.mkdir(parents=True, exist_ok=True)
+        TABLES[name].build(unfinished, table_size(name, quick=quick))
+        unfinished.rename(path)
+    return path

@@ -1,0 +1,43 @@
+"""On what was a run measured?"""
+
+import os
+import platform
+import time
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+_LIBRARIES = ("lancetable", "pylance", "pyarrow", "numpy", "protobuf")
+
+
+def _version(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None
+
+
+def copy_speed() -> float:
+    """Return the speed of copying 256 MB in memory, in GB/s; a low value marks a busy machine."""
+    source = np.ones(1 << 25)
+    target = np.zeros(1 << 25)
+    best = float("inf")
+    for _ in range(5):
+        start = time.perf_counter()
+        np.copyto(target, source)
+        best = min(best, time.perf_counter() - start)
+    return round(source.nbytes / best / 1e9, 1)
+
+
+def machine_facts() -> dict[str, Any]:
+    """Return what a reader needs to know to compare two runs."""
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "python": platform.python_version(),
+        "libraries": {library: _version(library) for library in _LIBRARIES},
+        "load": round(os.getloadavg()[0], 1),
+        "memcpy_gb_per_s": copy_speed(),
+    }

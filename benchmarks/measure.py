@@ -1,0 +1,170 @@
+"""How is one case measured: checked for equal results, then timed with the peers in turn?"""
+
+import gc
+import math
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.cases import Case, Subject, Unit
+from benchmarks.data import SEED
+from benchmarks.peers import Handle, Peer
+
+_BUDGET_SECONDS = 2.0
+_LONG_SECONDS = 0.01
+
+
+class Samples(NamedTuple):
+    """The samples of one peer in one case, or why there are none."""
+
+    values: tuple[float, ...] = ()
+    error: str | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """Return median, quartiles and extremes."""
+        if not self.values:
+            return {"error": self.error}
+        low, middle, high = (
+            statistics.quantiles(self.values, n=4, method="inclusive")
+            if len(self.values) > 1
+            else self.values * 3
+        )
+        return {
+            "median": middle,
+            "quartiles": [low, high],
+            "extremes": [min(self.values), max(self.values)],
+            "samples": len(self.values),
+        }
+
+
+class Outcome(NamedTuple):
+    """What a case gave."""
+
+    case: Case
+    peers: dict[str, Samples]
+    is_equal: bool | None
+    """Whether the peers gave the same result; None where nothing was compared."""
+
+    @property
+    def ratio(self) -> float | None:
+        """Return pylance's median over ours."""
+        medians = [self.peers.get(name, Samples()).values for name in ("pylance", "ours")]
+        if not all(medians) or self.is_equal is False:
+            return None
+        return statistics.median(medians[0]) / statistics.median(medians[1])
+
+    @property
+    def is_hit(self) -> bool | None:
+        """Return whether the target is reached; None without a target or a ratio."""
+        if self.case.target is None or self.ratio is None:
+            return None
+        return self.ratio >= self.case.target
+
+
+def _is_same(first: object, second: object) -> bool:
+    if isinstance(first, pa.Table):
+        return (
+            isinstance(second, pa.Table)
+            and first.column_names == second.column_names
+            and all(map(pa.ChunkedArray.equals, first.columns, second.columns))
+        )
+    if isinstance(first, float):
+        return isinstance(second, float) and math.isclose(first, second, rel_tol=1e-9)
+    return first == second
+
+
+class _Bench:
+    """One case with its open tables."""
+
+    def __init__(self, case: Case, uri: str, rows: int) -> None:
+        self.case = case
+        self._uri = uri
+        self._rows = rows
+        self._random = np.random.default_rng(SEED)
+        self._tables: dict[str, Handle] = {}
+        self.errors: dict[str, str] = {}
+
+    def draw(self) -> list[int]:
+        """Return the random positions of the next round."""
+        if not self.case.draws:
+            return []
+        rows: list[int] = self._random.choice(
+            self._rows, self.case.draws, replace=False, shuffle=True
+        ).tolist()
+        return rows
+
+    def call(self, peer: Peer, rows: list[int]) -> tuple[float, object]:
+        """Run the case once and return its sample and its result."""
+        if peer.name not in self._tables:
+            self._tables[peer.name] = peer.open(self._uri)
+        subject = Subject(peer, self._uri, self._tables[peer.name], rows)
+        run = self.case.run
+        is_memory = self.case.unit is Unit.BYTES
+        start = time.perf_counter()
+        result = run(subject)
+        seconds = time.perf_counter() - start
+        return (float(result) if isinstance(result, int) and is_memory else seconds), result
+
+    def attempt(self, peer: Peer, rows: list[int]) -> object:
+        """Run the case once; remember the peer's error, if any, and return None then."""
+        # A peer that fails must not end the run.
+        try:
+            return self.call(peer, rows)[1]
+        except Exception as error:
+            self.errors[peer.name] = f"{type(error).__name__}: {error}"
+            return None
+
+    def check(self, peers: Sequence[Peer]) -> bool | None:
+        """Return whether all peers that can be compared give the same result."""
+        rows = self.draw()
+        results = [
+            result
+            for peer in peers
+            if (result := self.attempt(peer, rows)) is not None and peer.is_comparable
+        ]
+        if self.case.unit is Unit.BYTES or len(results) < 2:
+            return None
+        return all(_is_same(results[0], other) for other in results[1:])
+
+
+def _rounds(bench: _Bench, peers: Sequence[Peer], repeat: int | None) -> int:
+    """Choose how many rounds fit into the time of one case, after a round to warm up."""
+    fixed = repeat or bench.case.repeats
+    if fixed:
+        return fixed
+    rows = bench.draw()
+    start = time.perf_counter()
+    for peer in peers:
+        bench.call(peer, rows)
+    seconds = time.perf_counter() - start
+    # An even number, so that each peer is first equally often.
+    return 2 * max(3, min(100, int(_BUDGET_SECONDS / seconds / 2)))
+
+
+def measure(
+    case: Case, uri: str, rows: int, peers: Sequence[Peer], *, repeat: int | None = None
+) -> Outcome:
+    """Check and time one case; the peers take turns, and each round changes who is first."""
+    bench = _Bench(case, uri, rows)
+    is_equal = bench.check(peers)
+    working = [peer for peer in peers if peer.name not in bench.errors]
+    samples: dict[str, list[float]] = {peer.name: [] for peer in working}
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(_rounds(bench, working, repeat) if working else 0):
+            drawn = bench.draw()
+            for peer in working if number % 2 else reversed(working):
+                sample = bench.call(peer, drawn)[0]
+                samples[peer.name].append(sample)
+                if case.unit is Unit.SECONDS and sample > _LONG_SECONDS:
+                    gc.collect()
+    finally:
+        gc.enable()
+    failed = {name: Samples(error=text) for name, text in bench.errors.items()}
+    done = {name: Samples(tuple(values)) for name, values in samples.items()}
+    return Outcome(case, {peer.name: {**failed, **done}[peer.name] for peer in peers}, is_equal)

@@ -1,0 +1,70 @@
+"""What does a case need from an implementation, and which implementations are there?"""
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Protocol
+
+import pyarrow as pa
+
+# Modules are loaded by name, so that a process measuring one peer never imports another.
+_MODULES = {
+    "ours": "benchmarks.peers.ours",
+    "pylance": "benchmarks.peers.pylance",
+    "raw": "benchmarks.peers.raw",
+}
+
+
+class Handle(Protocol):
+    """One open table."""
+
+    def version(self) -> int:
+        """Return the version that was opened."""
+
+    def count(self, where: str | None = None) -> int:
+        """Return the number of rows, or of those for which the predicate holds."""
+
+    def scan(self, columns: Sequence[str] | None = None, where: str | None = None) -> pa.Table:
+        """Return all rows as an Arrow table."""
+
+    def stream(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield all rows as record batches."""
+
+    def take(self, rows: Sequence[int], columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows at these positions, in this order."""
+
+    def head(self, rows: int) -> pa.Table:
+        """Return the first rows."""
+
+
+class Peer(Protocol):
+    """One implementation of Lance tables."""
+
+    @property
+    def name(self) -> str:
+        """The name on the command line and in the results."""
+
+    @property
+    def count_program(self) -> str:
+        """Python source that opens the table named by its first argument and prints its rows."""
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether results are rows, so that they must equal those of the other peers."""
+
+    def open(self, uri: str) -> Handle:
+        """Open the newest version of a table."""
+
+
+def peer_names() -> tuple[str, ...]:
+    """Return the names that `load_peer` knows."""
+    return tuple(_MODULES)
+
+
+def load_peer(name: str) -> Peer:
+    """Import one peer.
+
+    Raises:
+        ImportError: the library behind the peer is not installed.
+    """
+    peer: Peer = import_module(_MODULES[name]).PEER
+    return peer

@@ -1,0 +1,44 @@
+"""The peer `ours`: lancetable itself."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lancetable import Table, open_table
+
+
+@dataclass(frozen=True, slots=True)
+class _Handle:
+    table: Table
+
+    def version(self) -> int:
+        return self.table.version
+
+    def count(self, where: str | None = None) -> int:
+        return self.table.count(where=where)
+
+    def scan(self, columns: Sequence[str] | None = None, where: str | None = None) -> pa.Table:
+        return self.table.scan(columns=columns, where=where).to_arrow()
+
+    def stream(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        return iter(self.table.scan(columns=columns).to_batches())
+
+    def take(self, rows: Sequence[int], columns: Sequence[str] | None = None) -> pa.Table:
+        return self.table.take(rows, columns=columns)
+
+    def head(self, rows: int) -> pa.Table:
+        return self.table.head(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ours:
+    name: str = "ours"
+    count_program: str = "import sys, lancetable; print(lancetable.open_table(sys.argv[1]).count())"
+    is_comparable: bool = True
+
+    def open(self, uri: str) -> _Handle:
+        return _Handle(open_table(uri))
+
+
+PEER = _Ours()

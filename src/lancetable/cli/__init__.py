@@ -1,0 +1,5 @@
+"""The command line: looks into tables and data files, and never writes."""
+
+from lancetable.cli.app import app, main
+
+__all__ = ["app", "main"]

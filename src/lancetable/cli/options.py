@@ -1,0 +1,74 @@
+"""Which arguments do several commands share, and which version of a table do they name?"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import lancetable
+from lancetable.errors import InputError
+
+if TYPE_CHECKING:
+    from lancetable.table import Table
+
+Uri = Annotated[str, typer.Argument(metavar="TABLE", help="Path or address of the table.")]
+Version = Annotated[int | None, typer.Option("--version", "-v", help="Version to open.")]
+Tag = Annotated[str | None, typer.Option(help="Tag to open.")]
+Branch = Annotated[str | None, typer.Option(help="Branch to open.")]
+AsOf = Annotated[
+    str | None,
+    typer.Option(help="Newest version at this ISO time; UTC unless it names an offset."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print plain JSON for other programs.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="How many rows.")]
+Columns = Annotated[
+    str | None,
+    typer.Option("--columns", "-c", help="Names or nested paths, separated by commas."),
+]
+Where = Annotated[str | None, typer.Option("--where", "-w", help="SQL condition on the rows.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The version of a table that the arguments name."""
+
+    version: int | None = None
+    tag: str | None = None
+    branch: str | None = None
+    as_of: str | None = None
+
+    def open(self, uri: str) -> "Table":
+        """Open the table at this version."""
+        return lancetable.open_table(
+            uri, version=self.version, tag=self.tag, branch=self.branch, as_of=_moment(self.as_of)
+        )
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Turn ISO text into a time."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f"--as-of {text!r} is not a time; write it like 2026-03-01T12:00:00"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def split_columns(text: str | None) -> list[str] | None:
+    """Turn the text of ``--columns`` into names; a comma inside backticks belongs to the name."""
+    if text is None:
+        return None
+    names, current, quoted = [], "", False
+    for character in text:
+        quoted ^= character == "`"
+        if character == "," and not quoted:
+            names.append(current.strip())
+            current = ""
+        else:
+            current += character
+    names.append(current.strip())
+    return [name for name in names if name]

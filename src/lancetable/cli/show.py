@@ -1,0 +1,128 @@
+"""How do results reach the reader: JSON for programs, tables for people."""
+
+import base64
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDEST_CELL = 60
+# A file or a pipe has no width, so nothing is squeezed into one.
+WIDEST_LINE = 2000
+
+Row = Mapping[str, object]
+
+
+def as_json(value: object) -> None:
+    """Print one value as JSON."""
+    typer.echo(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def as_table(
+    rows: Iterable[Row], *, title: str, numbers: Sequence[str] = (), whole: Sequence[str] = ()
+) -> None:
+    """Print rows that have the same keys, ``numbers`` flush right and ``whole`` never cut."""
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = list(rows)
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for name in rows[0] if rows else ():
+        side: Literal["left", "right"] = "right" if name in numbers else "left"
+        table.add_column(Text(name), justify=side, overflow="fold" if name in whole else "ellipsis")
+    for row in rows:
+        texts = (_text(value) if name in whole else cell(value) for name, value in row.items())
+        table.add_row(*(Text(text) for text in texts))
+    _console().print(table if rows else Text(f"{title}: none"))
+
+
+def as_pairs(row: Row, *, title: str) -> None:
+    """Print one row upright, a line for each key that has a value."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in row.items():
+        if text := _text(value):
+            table.add_row(Text(name), Text(text))
+    _console().print(table)
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = WIDEST_LINE
+    return console
+
+
+def cell(value: object) -> str:
+    """Return short text for one cell of a table."""
+    text = _text(value)
+    return text if len(text) <= WIDEST_CELL else f"{text[: WIDEST_CELL - 1]}…"
+
+
+def size(count: int | None) -> str:
+    """Return a number of bytes as people say it."""
+    if count is None:
+        return "unknown"
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024 or unit == "TiB":
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    raise AssertionError("the loop ends at the largest unit")
+
+
+def plain(value: object) -> object:
+    """Return the value in terms of what JSON knows.
+
+    Bytes become base64 text, times ISO text, a span its seconds, and the numbers that JSON has
+    no word for (not a number, infinities) their usual names.
+    """
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case bytes() | bytearray() | memoryview():
+            return base64.b64encode(value).decode("ascii")
+        case datetime() | date() | time():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case _:
+            return _plain_container(value)
+
+
+def _plain_container(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(plain(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, Iterable):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+def _text(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case bytes() | bytearray() | memoryview():
+            return f"{bytes(value[:16]).hex()}{'…' if len(value) > 16 else ''}"
+        case datetime():
+            return value.isoformat(sep=" ")
+        case Mapping() | list() | tuple():
+            return json.dumps(plain(value), ensure_ascii=False) if value else ""
+        case _:
+            return str(value)

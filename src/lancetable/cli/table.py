@@ -1,0 +1,246 @@
+"""The commands that look at a table."""
+
+from typing import TYPE_CHECKING
+
+from lancetable.cli import show
+from lancetable.cli.options import (
+    AsOf,
+    Branch,
+    Columns,
+    Json,
+    Limit,
+    Pick,
+    Tag,
+    Uri,
+    Version,
+    Where,
+    split_columns,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lancetable.format.manifest.model import DataFile, Fragment
+    from lancetable.table import Table
+
+
+def info(
+    uri: Uri,
+    *,
+    version: Version = None,
+    tag: Tag = None,
+    branch: Branch = None,
+    as_of: AsOf = None,
+    json: Json = False,
+) -> None:
+    """Rows, versions, fragments, size, indices and settings of a table."""
+    table = Pick(version, tag, branch, as_of).open(uri)
+    row = _info(table)
+    if json:
+        show.as_json(row)
+    else:
+        row["bytes"] = show.size(table.size)
+        title = str(row.pop("uri"))
+        show.as_pairs(row, title=title)
+
+
+def schema(
+    uri: Uri,
+    *,
+    version: Version = None,
+    tag: Tag = None,
+    branch: Branch = None,
+    as_of: AsOf = None,
+    json: Json = False,
+) -> None:
+    """The columns of a table with their types."""
+    found = Pick(version, tag, branch, as_of).open(uri).schema
+    fields = [_field(field) for field in found]
+    if json:
+        show.as_json({"fields": fields, "metadata": _metadata(found.metadata)})
+    else:
+        show.as_table(fields, title=f"{len(fields)} columns")
+
+
+def head(  # noqa: PLR0913
+    uri: Uri,
+    *,
+    limit: Limit = 10,
+    columns: Columns = None,
+    where: Where = None,
+    version: Version = None,
+    tag: Tag = None,
+    branch: Branch = None,
+    as_of: AsOf = None,
+    json: Json = False,
+) -> None:
+    """The first rows of a table."""
+    table = Pick(version, tag, branch, as_of).open(uri)
+    found = table.scan(columns=split_columns(columns), where=where, limit=limit).to_arrow()
+    rows = found.to_pylist()
+    if json:
+        show.as_json(rows)
+    else:
+        numbers = [field.name for field in found.schema if _is_number(field.type)]
+        show.as_table(rows, title=f"{len(rows)} rows", numbers=numbers)
+
+
+def versions(uri: Uri, *, branch: Branch = None, json: Json = False) -> None:
+    """The versions of a table, oldest first."""
+    table = Pick(branch=branch).open(uri)
+    rows = [
+        {
+            "version": entry.version,
+            "timestamp": entry.timestamp,
+            "operation": entry.operation,
+            "tags": sorted(
+                name
+                for name, tag in table.tags.items()
+                if tag.version == entry.version and tag.branch == table.branch
+            ),
+            "manifest": entry.path,
+            "bytes": entry.size,
+        }
+        for entry in table.versions()
+    ]
+    if json:
+        show.as_json(rows)
+    else:
+        short = [
+            {
+                "version": row["version"],
+                "timestamp": f"{row['timestamp']:%Y-%m-%d %H:%M:%S%z}" if row["timestamp"] else "",
+                "operation": row["operation"],
+                "tags": ", ".join(row["tags"]),
+            }
+            for row in rows
+        ]
+        show.as_table(short, title=f"{len(rows)} versions", numbers=("version",))
+
+
+def fragments(
+    uri: Uri,
+    *,
+    version: Version = None,
+    tag: Tag = None,
+    branch: Branch = None,
+    as_of: AsOf = None,
+    json: Json = False,
+) -> None:
+    """The fragments of a table with their rows and files."""
+    table = Pick(version, tag, branch, as_of).open(uri)
+    rows = [
+        {
+            "fragment": fragment.id,
+            "rows": fragment.physical_rows - _deleted(fragment),
+            "deleted": _deleted(fragment),
+            "files": len(fragment.files),
+            "bytes": sum(file.size or 0 for file in fragment.files),
+        }
+        for fragment in table.fragments
+    ]
+    if json:
+        show.as_json(rows)
+    else:
+        show.as_table(rows, title=f"{len(rows)} fragments", numbers=list(rows[0]) if rows else ())
+
+
+def files(
+    uri: Uri,
+    *,
+    version: Version = None,
+    tag: Tag = None,
+    branch: Branch = None,
+    as_of: AsOf = None,
+    json: Json = False,
+) -> None:
+    """The data and deletion files of a table."""
+    from lancetable.format.manifest.names import deletion_path
+
+    table = Pick(version, tag, branch, as_of).open(uri)
+    rows: list[dict[str, object]] = []
+    for fragment in table.fragments:
+        rows.extend(_data_file(fragment, file) for file in fragment.files)
+        if fragment.deletion_file is not None:
+            rows.append(
+                {
+                    "fragment": fragment.id,
+                    "kind": "deletion",
+                    "path": deletion_path(fragment.id, fragment.deletion_file),
+                    "version": None,
+                    "fields": [],
+                    "bytes": None,
+                    "base": fragment.deletion_file.base_id,
+                }
+            )
+    if json:
+        show.as_json(rows)
+    else:
+        numbers = ("fragment", "bytes")
+        show.as_table(rows, title=f"{len(rows)} files", numbers=numbers, whole=("path",))
+
+
+def _info(table: "Table") -> dict[str, object]:
+    fragments = table.fragments
+    files = [file for fragment in fragments for file in fragment.files]
+    return {
+        "uri": table.uri,
+        "version": table.version,
+        "branch": table.branch,
+        "timestamp": table.timestamp,
+        "rows": table.count(),
+        "deleted": sum(_deleted(fragment) for fragment in fragments),
+        "columns": len(table.schema),
+        "fragments": len(fragments),
+        "files": len(files),
+        "bytes": table.size,
+        "file_versions": sorted({_version(file) for file in files}),
+        "tags": {name: tag.version for name, tag in table.tags.items()},
+        "branches": sorted(table.branches),
+        "indices": sorted({segment.name for segment in table.indices}),
+        "metadata": dict(table.metadata),
+        "config": dict(table.config),
+    }
+
+
+def _data_file(fragment: "Fragment", file: "DataFile") -> dict[str, object]:
+    return {
+        "fragment": fragment.id,
+        "kind": "data",
+        "path": f"data/{file.path}",
+        "version": _version(file),
+        "fields": file.fields,
+        "bytes": file.size,
+        "base": file.base_id,
+    }
+
+
+def _field(field: "pa.Field") -> dict[str, object]:
+    return {
+        "name": field.name,
+        "type": str(field.type),
+        "nullable": field.nullable,
+        "metadata": _metadata(field.metadata),
+    }
+
+
+def _metadata(metadata: dict[bytes, bytes] | None) -> dict[str, str]:
+    return {
+        key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
+        for key, value in (metadata or {}).items()
+    }
+
+
+def _deleted(fragment: "Fragment") -> int:
+    return fragment.deletion_file.deleted_rows if fragment.deletion_file else 0
+
+
+def _version(file: "DataFile") -> str:
+    # Writers mark the oldest format as 0.2 in the manifest and users know it as 0.1.
+    return "0.1" if file.major == 0 else f"{file.major}.{file.minor}"
+
+
+def _is_number(kind: "pa.DataType") -> bool:
+    import pyarrow.types as kinds
+
+    return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))

@@ -1,0 +1,161 @@
+"""One version of a table, pinned: what every reader receives.
+
+Files of a version usually lie below the table. A file with a base id lies below one of the base
+paths of the manifest instead, which may be anywhere; its own path must not leave that base.
+"""
+
+from dataclasses import dataclass
+
+from lancetable.commit.transaction import Transaction
+from lancetable.errors import CorruptError, FileNotFoundInStoreError
+from lancetable.format.manifest import (
+    BasePath,
+    DataFile,
+    DeletionFile,
+    Fragment,
+    IndexSegment,
+    Manifest,
+)
+from lancetable.format.manifest.codec import decode_index_section
+from lancetable.format.manifest.envelope import section
+from lancetable.format.manifest.names import (
+    checked_path,
+    data_path,
+    deletion_path,
+    index_folder,
+    transaction_path,
+)
+from lancetable.store import Store, TableLocation
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A version of a table.
+
+    ``location`` is the table's root; ``store`` holds the files of this version, which for a branch
+    is the branch's own folder. ``manifest_path`` is relative to it.
+    """
+
+    location: TableLocation
+    store: Store
+    manifest: Manifest
+    manifest_path: str
+    branch: str | None = None
+
+    @property
+    def version(self) -> int:
+        """The number of the version."""
+        return self.manifest.version
+
+    def data_file_place(self, file: DataFile) -> tuple[Store, str]:
+        """Return the store that holds a data file, and the file's path in it.
+
+        Raises:
+            CorruptError: the file names a base that is not there, or its path leaves the base.
+        """
+        base = self._base(file.base_id)
+        if base is None or base.is_dataset_root:
+            return self._store(base), data_path(file.path)
+        return self._store(base), checked_path(file.path, "data file")
+
+    def deletion_file_place(self, fragment: Fragment, file: DeletionFile) -> tuple[Store, str]:
+        """Return the store that holds a deletion file, and the file's path in it.
+
+        Raises:
+            CorruptError: the file names a base that is not there.
+        """
+        base = self._base(file.base_id)
+        path = deletion_path(fragment.id, file)
+        if base is None or base.is_dataset_root:
+            return self._store(base), path
+        return self._store(base), path.rpartition("/")[2]
+
+    def index_place(self, segment: IndexSegment) -> tuple[Store, str]:
+        """Return the store that holds an index segment, and the segment's folder in it.
+
+        Raises:
+            CorruptError: the segment names a base that is not there.
+        """
+        base = self._base(segment.base_id)
+        if base is None or base.is_dataset_root:
+            return self._store(base), index_folder(segment.uuid)
+        return self._store(base), segment.uuid
+
+    def indices(self) -> list[IndexSegment]:
+        """Return the index segments of this version.
+
+        Raises:
+            CorruptError: the index section is damaged.
+        """
+        position = self.manifest.index_section
+        if position is None:
+            return []
+        data = self.store.read(self.manifest_path)
+        try:
+            return decode_index_section(section(data, position, "index section"))
+        except CorruptError as cause:
+            raise cause.at(shown(self.store, self.manifest_path)) from None
+
+    def transaction(self) -> Transaction | None:
+        """Return how this version came about; ``None`` when its writer left no record.
+
+        Raises:
+            CorruptError: the record is damaged.
+        """
+        return read_transaction(self.store, self.manifest, self.manifest_path)
+
+    def _base(self, base_id: int | None) -> BasePath | None:
+        if base_id is None:
+            return None
+        base = self.manifest.base_path(base_id)
+        if base is None:
+            known = ", ".join(str(base.id) for base in self.manifest.base_paths) or "none"
+            raise CorruptError(f"base path {base_id} is not listed, known are: {known}").at(
+                shown(self.store, self.manifest_path)
+            )
+        return base
+
+    def _store(self, base: BasePath | None) -> Store:
+        if base is None:
+            return self.store
+        if not _is_absolute(base.path):
+            raise CorruptError(f"base path {base.id} is {base.path!r}, which is not absolute").at(
+                shown(self.store, self.manifest_path)
+            )
+        return TableLocation(base.path, self.location.options).open()
+
+
+def _is_absolute(path: str) -> bool:
+    if "\0" in path:
+        return False
+    return path.startswith("/") or "://" in path or (path[1:3] in {":\\", ":/"})
+
+
+def shown(store: Store, path: str) -> str:
+    """Return a path as messages show it."""
+    return f"{store.root}/{path}"
+
+
+def read_transaction(
+    store: Store, manifest: Manifest, path: str, data: bytes | None = None
+) -> Transaction | None:
+    """Return the transaction of a manifest, read from its file or the one it names.
+
+    Raises:
+        CorruptError: the record is damaged.
+    """
+    from lancetable.commit.codec import decode_transaction  # noqa: PLC0415 - seldom needed
+
+    position = manifest.transaction_section
+    try:
+        if position is not None:
+            data = store.read(path) if data is None else data
+            return decode_transaction(section(data, position, "transaction"))
+        if manifest.transaction_file:
+            path = transaction_path(manifest.transaction_file)
+            return decode_transaction(store.read(path))
+    except CorruptError as cause:
+        raise cause.at(shown(store, path)) from None
+    except FileNotFoundInStoreError:
+        return None
+    return None

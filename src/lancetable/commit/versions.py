@@ -1,0 +1,277 @@
+"""Which manifest is asked for: the latest, a number, a tag, a branch, a time.
+
+The latest version is found without listing when a hint names a version that exists: from there the
+next names are tried until one is missing. The hint may be wrong in any way; then the folder is
+listed.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple, cast
+
+from lancetable.commit import refs
+from lancetable.commit.snapshot import Snapshot, read_transaction, shown
+from lancetable.errors import (
+    CorruptError,
+    FileNotFoundInStoreError,
+    InputError,
+    LanceTableError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
+from lancetable.format.manifest import WriterVersion
+from lancetable.format.manifest.codec import decode_manifest, decode_version
+from lancetable.format.manifest.names import (
+    DETACHED_BIT,
+    HINT,
+    MAX_VERSION,
+    VERSIONS,
+    Scheme,
+    manifest_path,
+    parse_manifest_name,
+)
+from lancetable.store import Store, TableLocation
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_MAX_PROBES = 64
+
+
+class VersionInfo(NamedTuple):
+    """One version in a list; what stands in its manifest is there only when asked for."""
+
+    version: int
+    path: str
+    size: int
+    timestamp: datetime | None = None
+    writer: WriterVersion | None = None
+    operation: str | None = None
+
+
+class _Found(NamedTuple):
+    version: int
+    path: str
+    data: bytes
+
+
+def load(
+    location: TableLocation,
+    *,
+    version: int | None = None,
+    tag: str | None = None,
+    branch: str | None = None,
+    as_of: datetime | str | None = None,
+) -> Snapshot:
+    """Open one version of a table: the latest, or the one asked for.
+
+    Raises:
+        InputError: the wishes contradict each other.
+        TableNotFoundError: there is no table.
+        VersionNotFoundError: there is no such version, or it was cleaned away.
+        RefNotFoundError: there is no such tag or branch.
+        CorruptError: a file that was needed is damaged.
+        UnsupportedError: the version needs something this release cannot read.
+    """
+    if sum(wish is not None for wish in (version, tag, as_of)) > 1:
+        raise InputError("ask for one of version, tag and as_of, not for several")
+    if tag is not None:
+        if branch is not None:
+            raise InputError(f"tag {tag!r} belongs to a branch by itself; leave the branch out")
+        named = refs.read_tag(location.open(), tag)
+        version, branch = named.version, named.branch
+    if branch in {None, refs.MAIN}:
+        branch, store = None, location.open()
+    else:
+        store = location.child(refs.branch_folder(branch or "")).open()
+    found = _find(location, store, branch, version, as_of)
+    manifest = decode_manifest(found.data, shown(store, found.path))
+    if manifest.version != found.version:
+        raise CorruptError(
+            f"the name says version {found.version}, the content version {manifest.version}",
+            path=shown(store, found.path),
+        )
+    return Snapshot(location, store, manifest, found.path, branch or manifest.branch)
+
+
+def list_versions(snapshot: Snapshot, *, detail: bool = False) -> list[VersionInfo]:
+    """Return the versions of the snapshot's branch, oldest first.
+
+    With ``detail`` each manifest is read for its time, its writer and its operation.
+
+    Raises:
+        CorruptError: both naming schemes are used, or a manifest that was read is damaged.
+    """
+    store = snapshot.store
+    found = _listed(store)
+    return [_detailed(store, info) for info in found] if detail else found
+
+
+def _detailed(store: Store, info: VersionInfo) -> VersionInfo:
+    data = store.read(info.path)
+    path = shown(store, info.path)
+    _, timestamp, writer = decode_version(data, path)
+    info = info._replace(timestamp=timestamp, writer=writer)
+    try:
+        transaction = read_transaction(store, decode_manifest(data, path), info.path, data)
+    except LanceTableError:
+        return info
+    return info._replace(operation=transaction.operation if transaction else None)
+
+
+def _find(
+    location: TableLocation,
+    store: Store,
+    branch: str | None,
+    version: int | None,
+    as_of: datetime | str | None,
+) -> _Found:
+    if version is not None:
+        found = _numbered(store, version)
+    elif as_of is not None:
+        found = _at_time(store, _moment(as_of))
+    else:
+        found = _latest(store)
+    if found is not None:
+        return found
+    versions = _listed(store)
+    if not versions:
+        raise _no_table(location, store, branch)
+    wish = f"version {version}" if version is not None else f"a version as of {as_of}"
+    raise VersionNotFoundError(f"{store.root} has no {wish}; {_kept(store, versions, as_of)}")
+
+
+def _no_table(location: TableLocation, store: Store, branch: str | None) -> LanceTableError:
+    if branch is not None:
+        main = location.open()
+        if any(True for _ in main.list(VERSIONS)):
+            return refs.missing_branch(main, branch)
+        store = main
+    return TableNotFoundError(
+        f"there is no table at {store.root}: no manifest was found in its folder {VERSIONS}"
+    )
+
+
+def _kept(store: Store, versions: Sequence[VersionInfo], as_of: object) -> str:
+    """Say which versions exist, as ranges; others may have been cleaned away."""
+    if as_of is not None:
+        oldest = versions[0]
+        time = decode_version(store.read(oldest.path), oldest.path)[1]
+        return f"the oldest that is kept, {oldest.version}, is from {time}"
+    ranges: list[list[int]] = []
+    for info in versions:
+        if ranges and info.version == ranges[-1][1] + 1:
+            ranges[-1][1] = info.version
+        else:
+            ranges.append([info.version, info.version])
+    texts = [str(low) if low == high else f"{low} to {high}" for low, high in ranges]
+    if len(texts) > 8:
+        texts = [*texts[:3], "…", *texts[-4:]]
+    return f"it was never written or was cleaned away, there are: {', '.join(texts)}"
+
+
+def _numbered(store: Store, version: int) -> _Found | None:
+    if not isinstance(cast("object", version), int) or not 1 <= version <= MAX_VERSION:
+        raise InputError(f"a version is a number from 1, not {version!r}")
+    schemes = (Scheme.DETACHED,) if version & DETACHED_BIT else (Scheme.V2, Scheme.V1)
+    for scheme in schemes:
+        path = manifest_path(version, scheme)
+        try:
+            return _Found(version, path, store.read(path))
+        except FileNotFoundInStoreError:
+            continue
+    return None
+
+
+def _latest(store: Store) -> _Found | None:
+    hinted = _hint(store)
+    if hinted is not None:
+        found = _numbered(store, hinted)
+        if found is not None:
+            return _newest_after(store, found)
+    return _latest_listed(store)
+
+
+def _newest_after(store: Store, found: _Found) -> _Found | None:
+    name = parse_manifest_name(found.path.rpartition("/")[2])
+    scheme = name.scheme if name else Scheme.V2
+    newest = found.version
+    while store.exists(manifest_path(newest + 1, scheme)):
+        newest += 1
+        if newest - found.version > _MAX_PROBES:
+            return _latest_listed(store)
+    if newest == found.version:
+        return found
+    path = manifest_path(newest, scheme)
+    return _Found(newest, path, store.read(path))
+
+
+def _latest_listed(store: Store) -> _Found | None:
+    versions = _listed(store)
+    if not versions:
+        return None
+    newest = versions[-1]
+    return _Found(newest.version, newest.path, store.read(newest.path))
+
+
+def _hint(store: Store) -> int | None:
+    """Return the version that the hint file names; its content is one JSON number in braces."""
+    try:
+        content = store.read(HINT)
+    except FileNotFoundInStoreError:
+        return None
+    digits = content.partition(b'"version"')[2].strip(b": }\t\r\n")
+    if not digits.isdigit() or len(digits) > 19:
+        return None
+    version = int(digits)
+    return version if 1 <= version < DETACHED_BIT else None
+
+
+def _listed(store: Store) -> list[VersionInfo]:
+    """Return the versions by listing, oldest first, detached ones left out."""
+    found: list[VersionInfo] = []
+    schemes: dict[Scheme, str] = {}
+    for path, size, _ in store.list(VERSIONS):
+        name = parse_manifest_name(path.removeprefix(f"{VERSIONS}/"))
+        if name is None or name.scheme is Scheme.DETACHED:
+            continue
+        schemes[name.scheme] = path
+        found.append(VersionInfo(name.version, path, size))
+    if len(schemes) > 1:
+        first, second = sorted(schemes.values())
+        raise CorruptError(
+            f"manifests follow two naming schemes, as in {first!r} and {second!r}; finish the "
+            "migration of the table, or remove the files of the scheme it does not use",
+            path=shown(store, VERSIONS),
+        )
+    found.sort()
+    return found
+
+
+def _moment(as_of: datetime | str) -> datetime:
+    if isinstance(as_of, str):
+        try:
+            as_of = datetime.fromisoformat(as_of)
+        except ValueError:
+            raise InputError(
+                f"{as_of!r} is no time; write it like '2026-01-31T12:00:00+00:00'"
+            ) from None
+    if not isinstance(as_of, datetime):
+        raise InputError(f"as_of is a datetime or its text, not {as_of!r}")
+    return as_of if as_of.tzinfo is not None else as_of.replace(tzinfo=UTC)
+
+
+def _at_time(store: Store, moment: datetime) -> _Found | None:
+    """Return the newest version not younger than a moment, reading few manifests."""
+    versions = _listed(store)
+    low, high = 0, len(versions)
+    best: _Found | None = None
+    while low < high:
+        middle = (low + high) // 2
+        info = versions[middle]
+        data = store.read(info.path)
+        _, time, _ = decode_version(data, shown(store, info.path))
+        if (time or _LONG_AGO) <= moment:
+            best = _Found(info.version, info.path, data)
+            low = middle + 1
+        else:
+            high = middle
+    return best

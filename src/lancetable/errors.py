@@ -1,0 +1,92 @@
+"""Every error this library raises on purpose.
+
+::
+
+    LanceTableError
+    ├── InputError            (also ValueError)           the caller asked for something unusable
+    │   ├── SchemaError                                   a column or type that does not fit
+    │   └── ExpressionError                               a predicate that cannot be understood
+    ├── NotFoundError         (also LookupError)          something named is not there
+    │   ├── TableNotFoundError
+    │   ├── VersionNotFoundError
+    │   ├── RefNotFoundError                              a tag or a branch
+    │   └── FileNotFoundInStoreError                      an object the table refers to
+    ├── UnsupportedError      (also NotImplementedError)  feature flag, file version, encoding
+    ├── CorruptError                                      bytes contradict the specification
+    └── StoreError            (also OSError)              the storage backend failed
+
+A message is one sentence that says what was wrong, where, and what to do about it.
+"""
+
+from typing import Self
+
+
+class LanceTableError(Exception):
+    """Base of every deliberate error of this library."""
+
+
+class InputError(LanceTableError, ValueError):
+    """The caller asked for something that cannot be done."""
+
+
+class SchemaError(InputError):
+    """A column or a type does not fit the table."""
+
+
+class ExpressionError(InputError):
+    """A predicate or an expression cannot be parsed or bound.
+
+    ``position`` is the zero-based offset into the text, when it is known.
+    """
+
+    def __init__(self, message: str, *, position: int | None = None) -> None:
+        super().__init__(message)
+        self.position = position
+
+
+class NotFoundError(LanceTableError, LookupError):
+    """Something that was named does not exist."""
+
+
+class TableNotFoundError(NotFoundError):
+    """There is no table at the given place."""
+
+
+class VersionNotFoundError(NotFoundError):
+    """The table has no such version, or it was cleaned away."""
+
+
+class RefNotFoundError(NotFoundError):
+    """The table has no such tag or branch."""
+
+
+class FileNotFoundInStoreError(NotFoundError):
+    """An object that the table refers to is missing from its store."""
+
+
+class UnsupportedError(LanceTableError, NotImplementedError):
+    """The bytes are well formed, but use something this version cannot read."""
+
+
+class CorruptError(LanceTableError):
+    """Bytes contradict the specification.
+
+    Code that looks at bytes alone raises it without a place; the layer that knows
+    the file adds one with :meth:`at`.
+    """
+
+    def __init__(self, message: str, *, path: str | None = None) -> None:
+        super().__init__(message if path is None else f"{path}: {message}")
+        self.message = message
+        self.path = path
+
+    def at(self, path: str, where: str = "") -> Self:
+        """Return the same error, naming the file and the place in it."""
+        if self.path is not None:
+            return self
+        place = f"{where}: " if where else ""
+        return type(self)(f"{place}{self.message}", path=path)
+
+
+class StoreError(LanceTableError, OSError):
+    """The storage backend failed."""

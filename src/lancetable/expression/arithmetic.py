@@ -1,0 +1,184 @@
+"""How is arithmetic done on values?
+
+Integers stay integers: division cuts off the fraction, a division by zero or a result outside
+the type is an error. Floats follow IEEE 754. Points in time differ by durations, dates by days,
+and intervals move them along the calendar.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lancetable.errors import ExpressionError
+from lancetable.expression.coerce import as_decimal, common_type, is_instant, is_number
+from lancetable.expression.tree import Operation
+
+_CHECKED: Mapping[Operation, Callable[[pa.Array, pa.Array], pa.Array]] = {
+    Operation.ADD: pc.add_checked,
+    Operation.SUBTRACT: pc.subtract_checked,
+    Operation.MULTIPLY: pc.multiply_checked,
+    Operation.DIVIDE: pc.divide_checked,
+}
+_FLOATING: Mapping[Operation, Callable[[pa.Array, pa.Array], pa.Array]] = {
+    Operation.ADD: pc.add,
+    Operation.SUBTRACT: pc.subtract,
+    Operation.MULTIPLY: pc.multiply,
+    Operation.DIVIDE: pc.divide,
+}
+
+
+def operand_types(
+    op: Operation, left: pa.DataType, right: pa.DataType
+) -> tuple[pa.DataType, pa.DataType] | None:
+    """Return the types both operands must be cast to, or None if the operation has no meaning."""
+    if is_number(left) and is_number(right):
+        return _number_types(left, right)
+    interval = pa.month_day_nano_interval()
+    if op is Operation.ADD and left.equals(interval) and is_instant(right):
+        return left, right
+    if op not in {Operation.ADD, Operation.SUBTRACT}:
+        return None
+    if is_instant(left) and (right.equals(interval) or pt.is_duration(right)):
+        return left, right
+    if op is Operation.SUBTRACT and is_instant(left) and is_instant(right):
+        shared = common_type(left, right)
+        return None if shared is None else (shared, shared)
+    if pt.is_duration(left) and pt.is_duration(right):
+        shared = common_type(left, right)
+        return None if shared is None else (shared, shared)
+    return None
+
+
+def _number_types(left: pa.DataType, right: pa.DataType) -> tuple[pa.DataType, pa.DataType]:
+    shared = common_type(left, right)
+    if shared is not None and pt.is_decimal(shared):
+        # Arrow derives the result's precision from the operands' own.
+        return as_decimal(left), as_decimal(right)
+    return shared, shared
+
+
+def calculate(op: Operation, left: pa.Array, right: pa.Array) -> pa.Array:
+    """Apply one operation to two operands, either of which may be a scalar."""
+    interval = pa.month_day_nano_interval()
+    if right.type.equals(interval):
+        return _shift(left, right, backwards=op is Operation.SUBTRACT)
+    if left.type.equals(interval):
+        return _shift(right, left, backwards=False)
+    try:
+        return _calculate(op, left, right)
+    except pa.ArrowInvalid as cause:
+        reason = str(cause)
+        if "divide by zero" in reason.lower():
+            message = "division by zero: guard the divisor with NULLIF(divisor, 0)"
+        else:
+            message = f"the result of {op.value} does not fit {left.type}: cast an operand first"
+        raise ExpressionError(message) from cause
+
+
+def _calculate(op: Operation, left: pa.Array, right: pa.Array) -> pa.Array:
+    if pt.is_date(left.type) and pt.is_date(right.type):
+        days = pc.subtract(left.cast(pa.int32()), right.cast(pa.int32()))
+        return days.cast(pa.int64())
+    if op is Operation.REMAINDER:
+        return _remainder(left, right)
+    if pt.is_floating(left.type):
+        return _FLOATING[op](left, right)
+    return _CHECKED[op](left, right)
+
+
+def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
+    if pt.is_floating(left.type):
+        missing = pc.or_(pc.is_null(left), pc.is_null(right))
+        with np.errstate(invalid="ignore"):
+            rest = np.fmod(_numpy(left), _numpy(right))
+        if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
+            return pa.scalar(None if missing.as_py() else rest.item(), left.type)
+        return pa.array(rest, left.type, mask=np.asarray(missing))
+    whole = pc.divide_checked(left, right)
+    if pt.is_decimal(left.type):
+        whole = pc.trunc(whole)
+    return pc.subtract(left, pc.multiply(whole, right))
+
+
+def _numpy(values: pa.Array) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+    if isinstance(values, pa.Scalar):
+        value = values.as_py()
+        return np.asarray(np.nan if value is None else value)
+    filled: np.ndarray[tuple[int, ...], np.dtype[np.generic]] = pc.fill_null(
+        values, np.nan
+    ).to_numpy(zero_copy_only=False)
+    return filled
+
+
+def negate_values(values: pa.Array) -> pa.Array:
+    """Return the arithmetic negation."""
+    if pt.is_floating(values.type):
+        return pc.negate(values)
+    try:
+        return pc.negate_checked(values)
+    except pa.ArrowInvalid as cause:
+        raise ExpressionError(f"the negation of a value does not fit {values.type}") from cause
+
+
+def _shift(instants: pa.Array, interval: pa.Scalar, *, backwards: bool) -> pa.Array:
+    if not isinstance(interval, pa.Scalar):
+        raise ExpressionError("an interval must be a constant, like interval '3 days'")
+    single = isinstance(instants, pa.Scalar)
+    array = pa.array([instants.as_py()], instants.type) if single else instants
+    if not interval.is_valid:
+        return pa.nulls(len(array), array.type)
+    moved = _shift_array(array, interval.as_py(), -1 if backwards else 1)
+    return moved[0] if single else moved
+
+
+def _shift_array(instants: pa.Array, interval: pa.MonthDayNano, sign: int) -> pa.Array:
+    type_ = instants.type
+    if pt.is_date(type_):
+        if interval.nanoseconds % 86_400_000_000_000:
+            return _shift_array(instants.cast(pa.timestamp("us")), interval, sign)
+        days = instants.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
+        counted = _fill(days).view("M8[D]")
+        moved = _move(counted, interval, sign).astype(np.int64)
+        result = pa.array(moved, pa.int64(), mask=_missing(instants))
+        return result.cast(pa.int32()).cast(pa.date32()).cast(type_)
+    counted = _fill(instants.cast(pa.int64())).view(f"M8[{type_.unit}]")
+    moved = _move(counted, interval, sign).astype(np.int64)
+    return pa.array(moved, pa.int64(), mask=_missing(instants)).cast(type_)
+
+
+def _fill(values: pa.Array) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    filled: np.ndarray[tuple[int, ...], np.dtype[np.int64]] = pc.fill_null(values, 0).to_numpy(
+        zero_copy_only=False
+    )
+    return filled
+
+
+def _missing(values: pa.Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    mask: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = pc.is_null(values).to_numpy(
+        zero_copy_only=False
+    )
+    return mask
+
+
+def _move(
+    instants: np.ndarray[tuple[int, ...], np.dtype[np.datetime64]],
+    interval: pa.MonthDayNano,
+    sign: int,
+) -> np.ndarray[tuple[int, ...], np.dtype[np.datetime64]]:
+    unit = instants.dtype
+    if interval.months:
+        month = instants.astype("M8[M]")
+        day = instants.astype("M8[D]") - month.astype("M8[D]")
+        time = instants - instants.astype("M8[D]").astype(unit)
+        month = month + np.timedelta64(sign * interval.months, "M")
+        last = (month + np.timedelta64(1, "M")).astype("M8[D]") - np.timedelta64(1, "D")
+        # The 31st of a month that has only 30 days is its last day.
+        instants = np.minimum(month.astype("M8[D]") + day, last).astype(unit) + time
+    moved = instants + np.timedelta64(sign * interval.days, "D")
+    nanoseconds = np.timedelta64(sign * interval.nanoseconds, "ns")
+    if unit == np.dtype("M8[D]"):
+        return moved + nanoseconds.astype("m8[D]")
+    return moved + nanoseconds.astype(unit.str.replace("M8", "m8"))

@@ -1,0 +1,171 @@
+"""How are values compared, matched and looked up?
+
+Floats follow the total order Lance itself uses: NaN equals NaN and is greater than every other
+number, and the two zeros are equal. Everything else is three-valued: a missing operand gives a
+missing result, except for the DISTINCT operators.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lancetable.errors import ExpressionError
+from lancetable.expression.coerce import is_list
+from lancetable.expression.tree import Comparison
+
+_KERNELS: Mapping[Comparison, Callable[[pa.Array, pa.Array], pa.Array]] = {
+    Comparison.EQ: pc.equal,
+    Comparison.NE: pc.not_equal,
+    Comparison.LT: pc.less,
+    Comparison.LE: pc.less_equal,
+    Comparison.GT: pc.greater,
+    Comparison.GE: pc.greater_equal,
+}
+
+_SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
+
+
+def compare(op: Comparison, left: pa.Array, right: pa.Array) -> pa.Array:
+    """Compare two operands of the same type, either of which may be a scalar."""
+    if op in {Comparison.DISTINCT, Comparison.NOT_DISTINCT}:
+        return _distinct(op, left, right)
+    if isinstance(left, pa.Scalar) and not isinstance(right, pa.Scalar):
+        return compare(op.mirrored, right, left)
+    if pt.is_floating(left.type):
+        return _compare_floats(op, left, right)
+    if is_list(left.type) or pt.is_struct(left.type):
+        return _compare_nested(op, left, right)
+    return _KERNELS[op](left, right)
+
+
+def _distinct(op: Comparison, left: pa.Array, right: pa.Array) -> pa.Array:
+    differ = compare(Comparison.NE, left, right)
+    one_missing = pc.xor(pc.is_null(left), pc.is_null(right))
+    distinct = pc.or_(pc.coalesce(differ, pa.scalar(value=False)), one_missing)
+    return distinct if op is Comparison.DISTINCT else pc.invert(distinct)
+
+
+def _compare_floats(op: Comparison, left: pa.Array, right: pa.Array) -> pa.Array:
+    if isinstance(right, pa.Scalar) and right.is_valid and not math.isnan(right.as_py()):
+        # NaN makes every ordered comparison false, so asking the opposite puts it on top.
+        if op in {Comparison.GT, Comparison.GE}:
+            return pc.invert(_KERNELS[op.inverse](left, right))
+        return _KERNELS[op](left, right)
+    if op in {Comparison.EQ, Comparison.NE}:
+        both = pc.and_(pc.is_nan(left), pc.is_nan(right))
+        same = pc.or_(pc.equal(left, right), both)
+        return same if op is Comparison.EQ else pc.invert(same)
+    if op in {Comparison.LT, Comparison.GT}:
+        return pc.invert(_compare_floats(op.inverse, left, right))
+    small, large = (left, right) if op is Comparison.LE else (right, left)
+    return pc.or_(pc.less_equal(small, large), pc.is_nan(large))
+
+
+def _compare_nested(op: Comparison, left: pa.Array, right: pa.Array) -> pa.Array:
+    if op not in {Comparison.EQ, Comparison.NE}:
+        raise ExpressionError(f"values of type {left.type} have no order; use = or <>")
+    rows = max(len(each) if isinstance(each, pa.Array) else 1 for each in (left, right))
+    pairs = zip(_listed(left, rows), _listed(right, rows), strict=True)
+    equal = [None if one is None or other is None else one == other for one, other in pairs]
+    same = pa.array(equal, pa.bool_())
+    return same if op is Comparison.EQ else pc.invert(same)
+
+
+def _listed(values: pa.Array, rows: int) -> list[object]:
+    return [values.as_py()] * rows if isinstance(values, pa.Scalar) else values.to_pylist()
+
+
+def compare_numbers(
+    op: Comparison, values: npt.NDArray[np.generic], constant: np.generic
+) -> npt.NDArray[np.bool_]:
+    """Compare a NumPy column with one constant that is not NaN."""
+    match op:
+        case Comparison.EQ:
+            mask = values == constant
+        case Comparison.NE:
+            mask = values != constant
+        case Comparison.LT:
+            mask = values < constant
+        case Comparison.LE:
+            mask = values <= constant
+        case Comparison.GT:
+            mask = ~(values <= constant) if values.dtype.kind == "f" else values > constant
+        case _:
+            mask = ~(values < constant) if values.dtype.kind == "f" else values >= constant
+    return np.asarray(mask, np.bool_)
+
+
+def contained(values: pa.Array, choices: pa.Array, *, negated: bool) -> pa.Array:
+    """Tell which values are in the list, by the rules of SQL for nulls on either side."""
+    found = pc.is_in(values, value_set=choices.drop_null())
+    result = pc.invert(found) if negated else found
+    if choices.null_count:
+        # Not found among the known values, but it may equal the unknown one.
+        return pc.if_else(found, pa.scalar(not negated), pa.scalar(None, pa.bool_()))
+    if values.null_count:
+        return pc.if_else(pc.is_valid(values), result, pa.scalar(None, pa.bool_()))
+    return result
+
+
+def choices_of(scalars: list[pa.Scalar], type_: pa.DataType) -> pa.Array:
+    """Make the array a membership test looks values up in."""
+    choices = pa.array([scalar.as_py() for scalar in scalars], type_)
+    if pt.is_floating(type_) and pc.any(pc.equal(choices, pa.scalar(0.0, type_))).as_py():
+        # Arrow hashes the two zeros apart.
+        return pa.concat_arrays([choices, pa.array([0.0, -0.0], type_)])
+    return choices
+
+
+def match_like(
+    values: pa.Array, pattern: pa.Array, *, ignore_case: bool, escape: str
+) -> pa.Array:
+    """Match strings against a pattern of ``%`` and ``_``."""
+    if isinstance(pattern, pa.Scalar):
+        if not pattern.is_valid:
+            return pa.nulls(len(values), pa.bool_())
+        regex = like_to_regex(pattern.as_py(), escape)
+        if escape == "\\" and not ignore_case and "\\" not in pattern.as_py():
+            return pc.match_like(values, pattern.as_py())
+        return pc.match_substring_regex(values, regex, ignore_case=ignore_case)
+    flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
+    matched = [
+        None if value is None or text is None else _compiled(text, escape, flags)(value) is not None
+        for value, text in zip(_listed(values, len(pattern)), pattern.to_pylist(), strict=True)
+    ]
+    return pa.array(matched, pa.bool_())
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str, escape: str, flags: int) -> Callable[[str], re.Match[str] | None]:
+    regex = like_to_regex(pattern, escape).removeprefix("(?s)").removesuffix(r"\z")
+    return re.compile(regex, flags).fullmatch
+
+
+def like_to_regex(pattern: str, escape: str) -> str:
+    """Translate a LIKE pattern to a regular expression that matches whole strings."""
+    parts = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            following = next(characters, escape)
+            # An escape before an ordinary character stands for itself.
+            kept = following if following in {"%", "_", escape} else escape + following
+            parts.append(_verbatim(kept))
+        elif character == "%":
+            parts.append(".*")
+        elif character == "_":
+            parts.append(".")
+        else:
+            parts.append(_verbatim(character))
+    return f"(?s)^{''.join(parts)}\\z"
+
+
+def _verbatim(text: str) -> str:
+    return _SPECIAL.sub(r"\\\g<0>", text)

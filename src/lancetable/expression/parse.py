@@ -1,0 +1,350 @@
+"""How does SQL text become an expression?
+
+sqlglot reads the text; this module turns its tree into ours and refuses everything else, naming
+the position. It is imported on first use only, because importing sqlglot takes long.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from lancetable.errors import ExpressionError
+from lancetable.expression import sqltypes
+from lancetable.expression.dialect import LanceSql
+from lancetable.expression.functions import FUNCTIONS
+from lancetable.expression.simplify import negate
+from lancetable.expression.tree import (
+    And,
+    Arithmetic,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Compare,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    IsTrue,
+    Item,
+    Like,
+    Literal,
+    Negate,
+    Operation,
+    Or,
+    literal,
+)
+
+_NULL = literal(None)
+_LARGEST_DECIMAL = 10**38
+
+_Rule: TypeAlias = Callable[[exp.Expression], Expression]
+
+
+def parse(text: str) -> Expression:
+    """Parse SQL text.
+
+    Raises:
+        ExpressionError: The text is not an expression this library understands.
+    """
+    try:
+        return _Translation(text).translate(_read(text))
+    except RecursionError as cause:
+        message = "the expression is nested too deeply: simplify it or use IN for long lists"
+        raise ExpressionError(message) from cause
+
+
+def _read(text: str) -> exp.Expression:
+    try:
+        return sqlglot.parse_one(text, dialect=LanceSql, into=exp.Condition)
+    except TokenError as cause:
+        raise _error(text, _open_quote(text), "a quote is never closed") from cause
+    except ParseError as cause:
+        if not cause.errors:
+            raise ExpressionError("the expression is empty", position=0) from cause
+        raise _syntax_error(text, cause.errors[0]) from cause
+
+
+def _error(text: str, position: int | None, reason: str) -> ExpressionError:
+    if position is None:
+        return ExpressionError(f"cannot use the expression {text!r}: {reason}")
+    start = max(position - 20, 0)
+    near = text[start : position + 30]
+    message = f"cannot use the expression at position {position}, near {near!r}: {reason}"
+    return ExpressionError(message, position=position)
+
+
+def _syntax_error(text: str, found: Mapping[str, object]) -> ExpressionError:
+    lines = text.splitlines(keepends=True)
+    line, column = int(str(found.get("line") or 1)), int(str(found.get("col") or 0))
+    token = str(found.get("highlight") or "")
+    position = sum(len(each) for each in lines[: line - 1]) + column - len(token)
+    description = str(found.get("description") or "")
+    if description.startswith("Required"):
+        reason = f"something is missing after {token!r}"
+    elif description.startswith("Expect"):
+        reason = f"{description.lower()} after {token!r}"
+    else:
+        reason = f"unexpected {token!r}"
+    return _error(text, min(max(position, 0), len(text)), reason)
+
+
+def _open_quote(text: str) -> int | None:
+    opened: tuple[int, str] | None = None
+    for position, character in enumerate(text):
+        if opened is None and character in "'\"`":
+            opened = (position, character)
+        elif opened is not None and character == opened[1]:
+            opened = None
+    return None if opened is None else opened[0]
+
+
+class _Translation:
+    """The walk over one parsed text, which it needs for naming places."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._rules: Mapping[type[exp.Expression], _Rule] = {
+            exp.Paren: lambda node: self.translate(node.this),
+            exp.Column: self._column,
+            exp.Dot: self._dot,
+            exp.Literal: self._literal,
+            exp.Boolean: lambda node: literal(bool(node.this)),
+            exp.Null: lambda _: _NULL,
+            exp.HexString: self._hex,
+            exp.Interval: self._interval,
+            exp.And: lambda node: And(self._chain(node, exp.And)),
+            exp.Or: lambda node: Or(self._chain(node, exp.Or)),
+            exp.Not: lambda node: negate(self.translate(node.this)),
+            exp.In: self._in,
+            exp.Between: self._between,
+            exp.Like: self._like,
+            exp.ILike: self._like,
+            exp.Escape: self._escape,
+            exp.Is: self._is,
+            exp.Neg: self._negative,
+            exp.Cast: self._cast,
+            exp.TryCast: self._cast,
+            exp.Case: self._case,
+            exp.Bracket: self._bracket,
+            exp.Array: lambda node: self._call("make_array", node.expressions),
+            exp.Anonymous: self._function,
+            exp.DPipe: lambda node: self._call("||", [node.this, node.expression]),
+            exp.RegexpLike: lambda node: self._call("regexp_like", [node.this, node.expression]),
+            exp.Extract: self._extract,
+            exp.Substring: lambda node: self._call("substr", list(node.args.values())),
+            exp.StrPosition: lambda node: self._call("strpos", [node.this, node.args["substr"]]),
+            exp.Trim: self._trim,
+            exp.CurrentDate: lambda _: Call("current_date", ()),
+            exp.CurrentTimestamp: lambda _: Call("now", ()),
+        }
+
+    def translate(self, node: exp.Expression | None) -> Expression:
+        if node is None:
+            raise _error(self._text, None, "an operand is missing")
+        kind = type(node)
+        if kind in _COMPARISONS:
+            left, right = self.translate(node.this), self.translate(node.expression)
+            return Compare(_COMPARISONS[kind], left, right)
+        if kind in _OPERATIONS:
+            left, right = self.translate(node.this), self.translate(node.expression)
+            return Arithmetic(_OPERATIONS[kind], left, right)
+        rule = self._rules.get(kind)
+        if rule is None:
+            raise self._refuse(node, f"{_sql(node)!r} is not supported in an expression")
+        return rule(node)
+
+    def _refuse(self, node: exp.Expression, reason: str) -> ExpressionError:
+        return _error(self._text, _position(node), reason)
+
+    def _chain(self, node: exp.Expression, kind: type[exp.Expression]) -> tuple[Expression, ...]:
+        parts: list[exp.Expression] = []
+        while isinstance(node, kind):
+            parts.append(node.expression)
+            node = node.this
+        parts.append(node)
+        return tuple(self.translate(part) for part in reversed(parts))
+
+    def _column(self, node: exp.Expression) -> Expression:
+        parts = [node.args.get(part) for part in ("catalog", "db", "table", "this")]
+        names = [part for part in parts if part is not None]
+        if not all(isinstance(part, exp.Identifier) for part in names):
+            raise self._refuse(node, "'*' is not supported in an expression")
+        return Column(tuple(part.name for part in names), _position(node))
+
+    def _dot(self, node: exp.Expression) -> Expression:
+        inner = self.translate(node.this)
+        if not isinstance(node.expression, exp.Identifier):
+            raise self._refuse(node, f"{_sql(node.expression)!r} is not a field name")
+        if isinstance(inner, Column):
+            return Column((*inner.path, node.expression.name), inner.position)
+        return Item(inner, literal(node.expression.name))
+
+    def _literal(self, node: exp.Expression) -> Expression:
+        if node.is_string:
+            return literal(node.this)
+        text = str(node.this)
+        if text.isdecimal():
+            return _integer(int(text)) if len(text) <= 39 else literal(float(text))
+        try:
+            return literal(float(text))
+        except ValueError as cause:
+            raise self._refuse(node, f"{text!r} is not a number") from cause
+
+    def _hex(self, node: exp.Expression) -> Expression:
+        try:
+            return literal(bytes.fromhex(str(node.this)))
+        except ValueError as cause:
+            raise self._refuse(node, f"{node.this!r} is not a row of hexadecimal bytes") from cause
+
+    def _interval(self, node: exp.Expression) -> Expression:
+        unit = node.args.get("unit")
+        text = f"{node.this.name if node.this else ''} {unit.name if unit else ''}"
+        interval = sqltypes.parse_interval(text)
+        if interval is None:
+            raise self._refuse(node, f"{text.strip()!r} is not an interval like '3 days'")
+        return Literal(pa.scalar(interval, pa.month_day_nano_interval()))
+
+    def _in(self, node: exp.Expression) -> Expression:
+        if node.args.get("query") is not None or not node.expressions:
+            raise self._refuse(node, "IN takes a list of values in parentheses")
+        items = tuple(self.translate(item) for item in node.expressions)
+        return In(self.translate(node.this), items)
+
+    def _between(self, node: exp.Expression) -> Expression:
+        operand = self.translate(node.this)
+        low, high = self.translate(node.args["low"]), self.translate(node.args["high"])
+        inside = And((Compare(Comparison.GE, operand, low), Compare(Comparison.LE, operand, high)))
+        if not node.args.get("symmetric"):
+            return inside
+        turned = And((Compare(Comparison.GE, operand, high), Compare(Comparison.LE, operand, low)))
+        return Or((inside, turned))
+
+    def _like(self, node: exp.Expression, escape: str = "\\") -> Expression:
+        operand, pattern = self.translate(node.this), self.translate(node.expression)
+        found = Like(operand, pattern, ignore_case=isinstance(node, exp.ILike), escape=escape)
+        return negate(found) if node.args.get("negate") else found
+
+    def _escape(self, node: exp.Expression) -> Expression:
+        mark = node.expression
+        if not (isinstance(mark, exp.Literal) and mark.is_string and len(mark.this) == 1):
+            raise self._refuse(node, "ESCAPE takes one character in single quotes")
+        inner = node.this
+        if isinstance(inner, exp.Not):
+            return negate(self._like(inner.this, mark.this))
+        return self._like(inner, mark.this)
+
+    def _is(self, node: exp.Expression) -> Expression:
+        operand = self.translate(node.this)
+        if isinstance(node.expression, exp.Null):
+            return IsNull(operand)
+        if isinstance(node.expression, exp.Boolean):
+            return IsTrue(operand, value=bool(node.expression.this))
+        raise self._refuse(node, "IS is followed by NULL, TRUE, FALSE or DISTINCT FROM")
+
+    def _negative(self, node: exp.Expression) -> Expression:
+        if isinstance(node.this, exp.Literal) and not node.this.is_string:
+            positive = self._literal(node.this)
+            if isinstance(positive, Literal) and not isinstance(positive.value, float):
+                return _integer(-int(str(positive.value)))
+            if isinstance(positive, Literal):
+                return literal(-float(str(positive.value)))
+        return Negate(self.translate(node.this))
+
+    def _cast(self, node: exp.Expression) -> Expression:
+        wanted = sqltypes.arrow_type(node.args["to"])
+        if wanted is None:
+            names = ", ".join(sqltypes.TYPE_NAMES)
+            reason = f"{_sql(node.args['to'])!r} is not a type; there are {names}"
+            raise self._refuse(node, reason)
+        return Cast(self.translate(node.this), wanted, or_null=isinstance(node, exp.TryCast))
+
+    def _case(self, node: exp.Expression) -> Expression:
+        default = node.args.get("default")
+        otherwise = _NULL if default is None else self.translate(default)
+        subject = None if node.this is None else self.translate(node.this)
+        branches = []
+        for branch in node.args["ifs"]:
+            when, then = self.translate(branch.this), self.translate(branch.args["true"])
+            if subject is not None:
+                when = Compare(Comparison.EQ, subject, when)
+            branches.append((when, then))
+        return Case(tuple(branches), otherwise)
+
+    def _bracket(self, node: exp.Expression) -> Expression:
+        if len(node.expressions) != 1:
+            raise self._refuse(node, "an element is chosen by one number or one field name")
+        inner, key = self.translate(node.this), self.translate(node.expressions[0])
+        if isinstance(inner, Column) and isinstance(key, Literal) and isinstance(key.value, str):
+            return Column((*inner.path, key.value), inner.position)
+        return Item(inner, key)
+
+    def _function(self, node: exp.Expression) -> Expression:
+        return self._call(str(node.this).lower(), node.expressions, _position(node))
+
+    def _call(
+        self, name: str, arguments: list[exp.Expression], position: int | None = None
+    ) -> Expression:
+        function = FUNCTIONS.get(name)
+        if function is None:
+            close = difflib.get_close_matches(name, FUNCTIONS, n=3)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            raise _error(self._text, position, f"there is no function {name}{hint}")
+        translated = tuple(self.translate(each) for each in arguments if each is not None)
+        if not function.accepts(len(translated)):
+            reason = f"{name} takes {function.arity}, not {len(translated)}"
+            raise _error(self._text, position, reason)
+        return Call(name, translated, position)
+
+    def _extract(self, node: exp.Expression) -> Expression:
+        unit = literal(str(node.this.name).lower())
+        return Call("date_part", (unit, self.translate(node.expression)), _position(node))
+
+    def _trim(self, node: exp.Expression) -> Expression:
+        side = str(node.args.get("position") or "BOTH").upper()
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "btrim")
+        return self._call(name, [node.this, node.args.get("expression")])
+
+
+def _integer(value: int) -> Literal:
+    if -(2**63) <= value < 2**63:
+        return literal(value, pa.int64())
+    if 0 <= value < 2**64:
+        return literal(value, pa.uint64())
+    if abs(value) < _LARGEST_DECIMAL:
+        return literal(value, pa.decimal128(38, 0))
+    return literal(float(value))
+
+
+def _position(node: exp.Expression) -> int | None:
+    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    return min(starts, default=None)
+
+
+def _sql(node: exp.Expression) -> str:
+    return re.sub(r"\s+", " ", node.sql())
+
+
+_COMPARISONS: Mapping[type[exp.Expression], Comparison] = {
+    exp.EQ: Comparison.EQ,
+    exp.NEQ: Comparison.NE,
+    exp.LT: Comparison.LT,
+    exp.LTE: Comparison.LE,
+    exp.GT: Comparison.GT,
+    exp.GTE: Comparison.GE,
+    exp.NullSafeEQ: Comparison.NOT_DISTINCT,
+    exp.NullSafeNEQ: Comparison.DISTINCT,
+}
+_OPERATIONS: Mapping[type[exp.Expression], Operation] = {
+    exp.Add: Operation.ADD,
+    exp.Sub: Operation.SUBTRACT,
+    exp.Mul: Operation.MULTIPLY,
+    exp.Div: Operation.DIVIDE,
+    exp.Mod: Operation.REMAINDER,
+}

@@ -1,0 +1,7 @@
+"""One data file: footer, columns and pages; from bytes to Arrow arrays."""
+
+from lancetable.file.handle import DataFileHandle, open_file
+from lancetable.file.model import FileVersion, PageInfo
+from lancetable.file.reader import FileReader
+
+__all__ = ["DataFileHandle", "FileReader", "FileVersion", "PageInfo", "open_file"]

@@ -1,0 +1,185 @@
+"""The container of a data file: footer, offset tables and column metadata.
+
+| from the end | type | content |
+|---|---|---|
+| -40 | u64 | position of the first column metadata |
+| -32 | u64 | position of the column metadata offset table (u64 position, u64 size each) |
+| -24 | u64 | position of the global buffer offset table (u64 position, u64 size each) |
+| -16 | u32 | number of global buffers |
+| -12 | u32 | number of columns |
+| -8 | u16, u16 | version: (2, 1), (2, 2); (0, 3) or (2, 0) stands for 2.0 |
+| -4 | 4 bytes | ``LANC`` |
+"""
+
+import struct
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from lancetable.errors import CorruptError, UnsupportedError
+from lancetable.file.model import READABLE, V2_0, FileVersion, Footer
+from lancetable.format.encoding import codec as encodings
+from lancetable.format.encoding.base import Column, Page, PageBuffer
+from lancetable.format.encoding.v20 import codec as encodings20
+from lancetable.format.proto import encodings20_pb2, file2_pb2, file_pb2
+
+MAGIC = b"LANC"
+FOOTER_BYTES = 40
+_FOOTER = struct.Struct("<QQQIIHH4s")
+_LAYOUT = "PageLayout"
+_ARRAY = "ArrayEncoding"
+
+
+def decode_footer(tail: memoryview, size: int) -> Footer:
+    """Decode the footer of a file of ``size`` bytes from its last bytes.
+
+    Raises:
+        CorruptError: the file is no data file, or is cut off.
+        UnsupportedError: it has a version this library does not read.
+    """
+    if size < FOOTER_BYTES or len(tail) < FOOTER_BYTES:
+        raise CorruptError(f"a data file has at least {FOOTER_BYTES} bytes, this one has {size}")
+    *places, buffers, columns, major, minor, magic = _FOOTER.unpack(tail[-FOOTER_BYTES:])
+    if magic != MAGIC:
+        raise CorruptError(f"a data file ends with {MAGIC!r}, this one with {bytes(magic)!r}")
+    version = readable_version(major, minor)
+    column_start, column_table, buffer_table = places
+    end = size - FOOTER_BYTES
+    if not (
+        column_start <= column_table
+        and column_table + columns * 16 <= buffer_table
+        and buffer_table + buffers * 16 <= end
+        and buffers >= 1
+    ):
+        raise CorruptError("the footer points outside the file")
+    return Footer(column_start, column_table, buffer_table, buffers, columns, version)
+
+
+def readable_version(major: int, minor: int) -> FileVersion:
+    """Return the version that two numbers of a footer or a manifest stand for."""
+    version = V2_0 if (major, minor) == (0, 3) else FileVersion(major, minor)
+    if version not in READABLE:
+        raise UnsupportedError(
+            f"data file version {version} is not supported; versions 0.1, 2.0, 2.1 and 2.2 are"
+        )
+    return version
+
+
+def decode_table(table: memoryview, limit: int) -> list[tuple[int, int]]:
+    """Decode an offset table: pairs of position and size, all below ``limit``."""
+    numbers = struct.unpack(f"<{len(table) // 8}Q", table)
+    pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
+    for position, size in pairs:
+        if position + size > limit:
+            raise CorruptError(f"a section of {size} bytes at {position} is outside the file")
+    return pairs
+
+
+def decode_rows(descriptor: bytes) -> int:
+    """Return the number of rows from a file descriptor, without its schema."""
+    try:
+        return int(file_pb2.FileDescriptor.FromString(descriptor).length)
+    except DecodeError as cause:
+        raise CorruptError("the file descriptor cannot be parsed") from cause
+
+
+def decode_column(
+    data: memoryview, version: FileVersion, limit: int, fetch: Callable[[int, int], bytes]
+) -> Column:
+    """Decode the metadata of one column.
+
+    Args:
+        data: the message.
+        version: the version of the file.
+        limit: no buffer may reach beyond this position.
+        fetch: returns the bytes between two positions of the file, for pages that are described
+            elsewhere in it.
+
+    Raises:
+        CorruptError: the message is damaged.
+        UnsupportedError: a page uses an encoding of a later version.
+    """
+    message = file2_pb2.ColumnMetadata()
+    try:
+        message.ParseFromString(data)
+    except DecodeError as cause:
+        raise CorruptError("the metadata of a column cannot be parsed") from cause
+    describe = _array_encoding if version == V2_0 else _page_layout
+    pages: list[Page] = []
+    first = 0
+    for part in message.pages:
+        rows = part.length
+        pages.append(
+            Page(
+                rows,
+                first,
+                _buffers(part, limit),
+                describe(_description(part.encoding, limit, fetch)),
+            )
+        )
+        first += rows
+    if first > 1 << 48:
+        raise CorruptError(f"a column claims {first} rows")
+    is_blob = version == V2_0 and _is_blob(message.encoding)
+    return Column(tuple(pages), first, is_blob)
+
+
+def _buffers(part: Any, limit: int) -> tuple[PageBuffer, ...]:
+    offsets, sizes = part.buffer_offsets, part.buffer_sizes
+    if len(offsets) != len(sizes):
+        raise CorruptError(f"a page has {len(offsets)} buffer offsets and {len(sizes)} sizes")
+    buffers = tuple(map(PageBuffer, offsets, sizes))
+    for position, size in buffers:
+        if position + size > limit:
+            raise CorruptError(f"a buffer of {size} bytes at {position} is outside the file")
+    return buffers
+
+
+def _description(encoding: Any, limit: int, fetch: Callable[[int, int], bytes]) -> bytes:
+    kind = encoding.WhichOneof("location")
+    if kind == "direct":
+        return bytes(encoding.direct.encoding)
+    if kind == "indirect":
+        start = encoding.indirect.buffer_location
+        stop = start + encoding.indirect.buffer_length
+        if stop <= limit:
+            return fetch(start, stop)
+    raise CorruptError("a page does not say how it is encoded")
+
+
+@lru_cache(maxsize=4096)
+def _page_layout(data: bytes) -> object:
+    return encodings.decode_layout(_unwrapped(data, _LAYOUT))
+
+
+@lru_cache(maxsize=4096)
+def _array_encoding(data: bytes) -> object:
+    return encodings20.decode(_unwrapped(data, _ARRAY))
+
+
+def _unwrapped(data: bytes, expected: str) -> bytes:
+    """Return the message inside an Any, whose type must be the expected one."""
+    message = file2_pb2.Any()
+    try:
+        message.ParseFromString(data)
+    except DecodeError as cause:
+        raise CorruptError("the description of a page cannot be parsed") from cause
+    name = message.type_url.rpartition("/")[2]
+    if name.rpartition(".")[2] == expected:
+        return bytes(message.value)
+    if name == "lance.encodings23.PlanarLayout":
+        raise UnsupportedError("the page layout 'planar' of file version 2.3 is not supported")
+    raise CorruptError(f"a page is described by {name!r}, expected {expected!r}")
+
+
+def _is_blob(encoding: Any) -> bool:
+    if encoding.WhichOneof("location") != "direct":
+        return False
+    message = encodings20_pb2.ColumnEncoding()
+    try:
+        message.ParseFromString(_unwrapped(encoding.direct.encoding, "ColumnEncoding"))
+    except DecodeError as cause:
+        raise CorruptError("the encoding of a column cannot be parsed") from cause
+    return bool(message.WhichOneof("column_encoding") == "blob")

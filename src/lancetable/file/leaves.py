@@ -1,0 +1,70 @@
+"""Which columns of a data file hold a field?
+
+From 2.1 on only leaves own columns: primitives (lists of fixed size included), packed structs,
+blobs and structs without fields. In 2.0 every struct and list owns one too, before its children.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from lancetable.file.model import V2_0, FileVersion
+from lancetable.format.schema.logical import split_fixed_size_list
+from lancetable.format.schema.model import Field, Schema
+
+NO_WIDTHS: Mapping[int, int] = {}
+
+
+class Leaf(NamedTuple):
+    """A field that owns a column.
+
+    ``widths`` says which layers above it, counted from the leaf, are lists of fixed size, and how
+    many entries make one; ``factor`` is their product.
+    """
+
+    field: Field
+    depth: int
+    widths: Mapping[int, int]
+    factor: int
+
+
+def owns_column(field: Field) -> bool:
+    """Say whether the field is a leaf of the column tree."""
+    return not field.children or field.is_blob or field.is_packed
+
+
+def leaves_of(field: Field) -> list[Leaf]:
+    """Return the leaves of a field in depth-first order."""
+    return list(_leaves(field, ()))
+
+
+def _leaves(field: Field, above: tuple[int, ...]) -> Iterator[Leaf]:
+    """``above`` has for each ancestor the number of entries that make one of it."""
+    if owns_column(field):
+        widths = {len(above) - place: size for place, size in enumerate(above) if size > 1}
+        factor = 1
+        for size in above:
+            factor *= size
+        yield Leaf(field, len(above), widths or NO_WIDTHS, factor)
+        return
+    size = 1
+    if field.logical_type.startswith("fixed_size_list:"):
+        size = split_fixed_size_list(field.logical_type)[1]
+    for child in field.children:
+        yield from _leaves(child, (*above, size))
+
+
+def columns_by_walk(schema: Schema, version: FileVersion) -> dict[int, int]:
+    """Number the columns of a file by its own schema: field id to column."""
+    owners = [
+        field for top in schema.fields for field in _owners(top, is_every_node=version == V2_0)
+    ]
+    return {field.id: number for number, field in enumerate(owners)}
+
+
+def _owners(field: Field, *, is_every_node: bool) -> Iterator[Field]:
+    is_leaf = owns_column(field)
+    if is_leaf or is_every_node:
+        yield field
+    if not is_leaf:
+        for child in field.children:
+            yield from _owners(child, is_every_node=is_every_node)

@@ -1,0 +1,41 @@
+"""What a data file says about itself before any value is decoded."""
+
+from typing import NamedTuple
+
+
+class FileVersion(NamedTuple):
+    """The version of a data file, as people name it: 2.0, 2.1, 2.2."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+V2_0 = FileVersion(2, 0)
+V2_1 = FileVersion(2, 1)
+V2_2 = FileVersion(2, 2)
+READABLE = (V2_0, V2_1, V2_2)
+
+
+class Footer(NamedTuple):
+    """The last 40 bytes of a data file."""
+
+    column_start: int
+    column_table: int
+    buffer_table: int
+    buffers: int
+    columns: int
+    version: FileVersion
+
+
+class PageInfo(NamedTuple):
+    """One page, for people who look at files."""
+
+    column: int
+    field: str
+    page: int
+    rows: int
+    encoding: str
+    buffer_sizes: tuple[int, ...]

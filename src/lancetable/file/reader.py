@@ -1,0 +1,312 @@
+"""Rows and columns of one data file (2.0, 2.1, 2.2) as Arrow arrays."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+
+import numpy as np
+import pyarrow as pa
+
+from lancetable.errors import CorruptError, InputError, UnsupportedError
+from lancetable.file.codec import (
+    FOOTER_BYTES,
+    decode_column,
+    decode_footer,
+    decode_rows,
+    decode_table,
+)
+from lancetable.file.drive import drive
+from lancetable.file.leaves import Leaf, columns_by_walk, leaves_of
+from lancetable.file.model import V2_0, FileVersion, Footer, PageInfo
+from lancetable.format.encoding.assemble import LeafRun, assemble, join_runs, leaf_run
+from lancetable.format.encoding.base import Column, Reading, Rows
+from lancetable.format.encoding.jsonb import jsonb_to_text
+from lancetable.format.encoding.v20.read import read_field
+from lancetable.format.schema.codec import decode_file_descriptor
+from lancetable.format.schema.model import Field, Schema
+from lancetable.format.schema.types import arrow_type
+from lancetable.store import ByteRange, ReadableFile
+
+if TYPE_CHECKING:
+    from lancetable.format.encoding.entries import Entries, Layout, OpenPage
+
+TAIL_BYTES = 64 * 1024
+
+T = TypeVar("T")
+
+
+class FileReader:
+    """One open data file."""
+
+    def __init__(
+        self, file: ReadableFile, path: str, columns: Mapping[int, int] | None = None
+    ) -> None:
+        self._file = file
+        self.path = path
+        with _placed(path, "footer"):
+            self._footer, self._tail, self._tail_start = _read_tail(file)
+            self._column_places = self._table(self._footer.column_table, self._footer.columns)
+        self._numbers = columns
+        self._columns: dict[int, Column] = {}
+        self._open_pages: dict[tuple[int, int], OpenPage] = {}
+        self._schema: Schema | None = None
+        self._rows: int | None = None
+
+    @classmethod
+    def open(
+        cls, file: ReadableFile, path: str, columns: Mapping[int, int] | None = None
+    ) -> "FileReader":
+        """Read the footer of a data file.
+
+        Args:
+            file: the opened file.
+            path: its name, for messages.
+            columns: which column holds which field id; without it the file's own schema decides.
+
+        Raises:
+            CorruptError: the file is no data file, or is damaged.
+            UnsupportedError: it has a version this library does not read.
+        """
+        return cls(file, path, columns)
+
+    @property
+    def version(self) -> FileVersion:
+        """The version of the file."""
+        return self._footer.version
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        if self._rows is None:
+            with _placed(self.path, "file descriptor"):
+                self._rows = decode_rows(self._descriptor_bytes())
+        return self._rows
+
+    @property
+    def schema(self) -> Schema:
+        """The schema that the file itself carries."""
+        if self._schema is None:
+            with _placed(self.path, "file descriptor"):
+                self._schema = decode_file_descriptor(self._descriptor_bytes()).schema
+        return self._schema
+
+    def read(self, fields: Sequence[Field], rows: Rows) -> list[list[pa.Array]]:
+        """Read rows of some fields.
+
+        Args:
+            fields: fields of the file's table, or parts of them.
+            rows: a range with step 1, or strictly increasing row numbers.
+
+        Returns:
+            For each field its chunks, together as long as ``rows``.
+        """
+        if len(rows) == 0:
+            return [[pa.array([], arrow_type(field))] for field in fields]
+        if rows[0] < 0 or rows[-1] >= self.rows:
+            raise InputError(f"{self.path}: row {int(rows[-1])} is behind the last of {self.rows}")
+        if self._footer.version == V2_0:
+            return self._read_v20(fields, rows)
+        plans = [self._plan(leaf) for field in fields for leaf in leaves_of(field)]
+        runs = iter(self._read_leaves(plans, rows))
+        return [self._field_chunks(field, runs) for field in fields]
+
+    def pages(self) -> list[PageInfo]:
+        """Describe every page of the file."""
+        names = {number: name for name, number in self._column_names()}
+        found: list[PageInfo] = []
+        for number in range(self._footer.columns):
+            for index, page in enumerate(self._column(number).pages):
+                describe: Callable[[], str] = getattr(page.description, "describe", lambda: "")
+                text = describe() or repr(page.description)
+                sizes = tuple(buffer.size for buffer in page.buffers)
+                name = names.get(number, "")
+                found.append(PageInfo(number, name, index, page.rows, text, sizes))
+        return found
+
+    def _column_names(self) -> Iterator[tuple[str, int]]:
+        numbers = self._column_numbers()
+
+        def names(field: Field, prefix: str) -> Iterator[tuple[str, int]]:
+            name = f"{prefix}{field.name}"
+            if field.id in numbers:
+                yield name, numbers[field.id]
+            for child in field.children:
+                yield from names(child, f"{name}.")
+
+        for field in self.schema.fields:
+            yield from names(field, "")
+
+    def _descriptor_bytes(self) -> bytes:
+        position, size = self._table(self._footer.buffer_table, self._footer.buffers)[0]
+        return self._bytes(position, position + size)
+
+    def _read_v20(self, fields: Sequence[Field], rows: Rows) -> list[list[pa.Array]]:
+        numbers = self._column_numbers()
+        readings = []
+        for field in fields:
+            columns = {
+                below.id: self._column(numbers[below.id])
+                for below in field.walk()
+                if below.id in numbers
+            }
+            readings.append(
+                self._guarded(read_field(field, columns, rows), f"field {field.name!r}")
+            )
+        return drive(self._file, readings)
+
+    def _plan(self, leaf: Leaf) -> "_LeafPlan":
+        number = self._column_numbers().get(leaf.field.id, -1)
+        column = self._column(number)
+        if column.rows != self.rows * leaf.factor:
+            raise CorruptError(
+                f"column {number} holds {column.rows} rows, others {self.rows}", path=self.path
+            )
+        field = leaf.field
+        if field.is_packed and not field.is_blob:
+            # The stored rows hold all children, also those that were not asked for.
+            field = _find(self.schema, field) or field
+        type_ = pa.large_binary() if field.is_json else arrow_type(field)
+        return _LeafPlan(leaf, number, column, type_)
+
+    def _read_leaves(self, plans: Sequence["_LeafPlan"], rows: Rows) -> Iterator[list[LeafRun]]:
+        readings: list[Reading[LeafRun]] = []
+        counts: list[int] = []
+        for plan in plans:
+            picked = plan.column.pick(_scaled(rows, plan.leaf.factor))
+            counts.append(len(picked))
+            for index, inside in picked:
+                where = f"column {plan.number} page {index}"
+                readings.append(self._guarded(self._page(plan, index, inside), where))
+        done = iter(drive(self._file, readings))
+        for plan, count in zip(plans, counts, strict=True):
+            yield [self._translated(plan, next(done)) for _ in range(count)]
+
+    def _page(self, plan: "_LeafPlan", index: int, rows: Rows) -> Reading[LeafRun]:
+        page = plan.column.pages[index]
+        layout = cast("Layout", page.description)
+        if len(layout.layers.items) != plan.leaf.depth + 1:
+            raise CorruptError(
+                f"a page has {len(layout.layers.items)} layers, its field {plan.leaf.depth + 1}"
+            )
+        key = (plan.number, index)
+        opened = self._open_pages.get(key)
+        if opened is None:
+            opened = yield from layout.open(page, is_mapped=self._file.is_mapped)
+            self._open_pages[key] = opened
+        entries: Entries = yield from opened.read(rows)
+        return leaf_run(entries, layout.layers, plan.type, plan.leaf.widths)
+
+    def _translated(self, plan: "_LeafPlan", run: LeafRun) -> LeafRun:
+        field = plan.leaf.field
+        if field.is_json:
+            with _placed(self.path, f"column {plan.number}"):
+                return run._replace(array=jsonb_to_text(run.array))
+        if field.is_packed and not field.is_blob:
+            return run._replace(array=_pick_children(run.array, field))
+        return run
+
+    def _field_chunks(self, field: Field, runs: Iterator[list[LeafRun]]) -> list[pa.Array]:
+        leaves = leaves_of(field)
+        found = [next(runs) for _ in leaves]
+        if leaves[0].field is field:
+            return [run.array for run in found[0]]
+        with _placed(self.path, f"field {field.name!r}"):
+            if len(found) == 1:
+                return [assemble(field, {leaves[0].field.id: run}) for run in found[0]]
+            joined = {
+                leaf.field.id: join_runs(parts) for leaf, parts in zip(leaves, found, strict=True)
+            }
+            return [assemble(field, joined)]
+
+    def _guarded(self, reading: Reading[T], where: str) -> Reading[T]:
+        with _placed(self.path, where):
+            return (yield from reading)
+
+    def _column_numbers(self) -> Mapping[int, int]:
+        if self._numbers is None:
+            self._numbers = columns_by_walk(self.schema, self._footer.version)
+        return self._numbers
+
+    def _column(self, number: int) -> Column:
+        column = self._columns.get(number)
+        if column is None:
+            with _placed(self.path, f"column {number}"):
+                if not 0 <= number < self._footer.columns:
+                    raise CorruptError(
+                        f"a field is in column {number}, the file has {self._footer.columns}"
+                    )
+                position, size = self._column_places[number]
+                data = self._view(position, position + size)
+                limit = self._footer.column_start
+                column = decode_column(data, self._footer.version, limit, self._bytes)
+            self._columns[number] = column
+        return column
+
+    def _table(self, position: int, entries: int) -> list[tuple[int, int]]:
+        table = self._view(position, position + entries * 16)
+        return decode_table(table, self._file.size - FOOTER_BYTES)
+
+    def _view(self, start: int, stop: int) -> memoryview:
+        if start >= self._tail_start:
+            return self._tail[start - self._tail_start : stop - self._tail_start]
+        return self._file.read_ranges([ByteRange(start, stop)])[0]
+
+    def _bytes(self, start: int, stop: int) -> bytes:
+        return bytes(self._view(start, stop))
+
+
+class _LeafPlan(NamedTuple):
+    """A leaf and the column it is read from."""
+
+    leaf: Leaf
+    number: int
+    column: Column
+    type: pa.DataType
+
+
+def _read_tail(file: ReadableFile) -> tuple[Footer, memoryview, int]:
+    """Read the footer and everything from the first column metadata on."""
+    start = 0 if file.is_mapped else max(0, file.size - TAIL_BYTES)
+    (tail,) = file.read_ranges([ByteRange(start, file.size)])
+    footer = decode_footer(tail, file.size)
+    if footer.column_start < start:
+        start = footer.column_start
+        (tail,) = file.read_ranges([ByteRange(start, file.size)])
+    return footer, tail, start
+
+
+@contextmanager
+def _placed(path: str, where: str) -> Iterator[None]:
+    """Name file and place in errors; whatever damaged bytes cause becomes one clear error."""
+    try:
+        yield
+    except CorruptError as cause:
+        raise cause.at(path, where) from cause.__cause__
+    except UnsupportedError as cause:
+        raise UnsupportedError(f"{path}: {where}: {cause}") from cause.__cause__
+    except (ValueError, IndexError, OverflowError, MemoryError, pa.ArrowException) as cause:
+        raise CorruptError(f"{where}: the bytes cannot be decoded ({cause})", path=path) from cause
+
+
+def _scaled(rows: Rows, factor: int) -> Rows:
+    """Turn rows into the entries of a column that holds ``factor`` entries for each."""
+    if factor == 1:
+        return rows
+    if isinstance(rows, range):
+        return range(rows.start * factor, rows.stop * factor)
+    return (rows[:, None] * factor + np.arange(factor)).reshape(-1)
+
+
+def _find(schema: Schema, wanted: Field) -> Field | None:
+    return next((field for field in schema.walk() if field.id == wanted.id), None)
+
+
+def _pick_children(array: pa.Array, field: Field) -> pa.Array:
+    """Keep the children of a packed struct that were asked for."""
+    type_ = arrow_type(field)
+    if array.type == type_:
+        return array
+    names = [array.type.field(number).name for number in range(array.type.num_fields)]
+    children = [array.field(names.index(child.name)) for child in field.children]
+    bitmap = array.is_valid().buffers()[1] if array.null_count else None
+    return pa.Array.from_buffers(type_, len(array), [bitmap], children=children)

@@ -1,0 +1,143 @@
+"""Integers in fewer bits, in blocks of 1024 (see ``kernels.bitpack`` for the order).
+
+Inline: the packed width as a word of the uncompressed width, then one packed block; the size does
+not depend on the number of values. Out of line: the width is known from the page; whole packed
+blocks, then the last ``n % 1024`` values either raw (exactly that many words) or as one more
+packed block.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lancetable.errors import CorruptError
+from lancetable.format.encoding.base import Integers
+from lancetable.format.encoding.blocks import Block, Chunks, FixedWidth
+from lancetable.format.encoding.kernels.bitpack import BLOCK, WORDS, pick, unpack
+from lancetable.format.encoding.kernels.ragged import Ragged, gather, join
+
+
+@dataclass(frozen=True, slots=True)
+class InlineBitpacking:
+    """One packed block per chunk, its width in front."""
+
+    bits: int
+
+    def describe(self) -> str:
+        """Return the name and the uncompressed width."""
+        return f"bitpack{self.bits}"
+
+    @property
+    def buffer_count(self) -> int:
+        """One buffer holds width and block."""
+        return 1
+
+    def decode_chunks(self, chunks: Chunks) -> Block:
+        """Unpack the chunks of equal width together."""
+        return self.decode_blocks(chunks.buffers[0], chunks.counts)
+
+    def decode_blocks(self, pieces: Ragged, counts: Integers) -> Block:
+        """Unpack the pieces of equal width together."""
+        word = self.bits // 8
+        widths = self._widths(pieces, counts)
+        starts = pieces.starts + word
+        chosen = np.unique(widths)
+        if len(chosen) == 1 and not (counts[:-1] != BLOCK).any():
+            values = _unpack_group(pieces.data, starts, int(chosen[0]), self.bits)
+            return FixedWidth(values.reshape(-1)[: int(counts.sum())], word)
+        out = np.empty((len(counts), BLOCK), WORDS[self.bits])
+        for width in chosen.tolist():
+            members = np.flatnonzero(widths == width)
+            out[members] = _unpack_group(pieces.data, starts[members], width, self.bits)
+        if (counts[:-1] != BLOCK).any():
+            return FixedWidth(out[np.arange(BLOCK) < counts[:, None]], word)
+        return FixedWidth(out.reshape(-1)[: int(counts.sum())], word)
+
+    def gather(self, chunks: Chunks, chunk: Integers, inside: Integers) -> Block | None:
+        """Address single values."""
+        pieces = chunks.buffers[0]
+        word = self.bits // 8
+        some = pieces.pick(chunk)
+        widths = self._widths(some, inside + 1)
+        return FixedWidth(pick(pieces.data, some.starts + word, widths, inside, self.bits), word)
+
+    def _widths(self, pieces: Ragged, counts: Integers) -> Integers:
+        word = self.bits // 8
+        if (pieces.sizes < word).any() or (counts > BLOCK).any():
+            raise CorruptError("a bit-packed chunk has no width or more than 1024 values")
+        widths = gather(pieces.data, pieces.starts, word).astype(np.int64)
+        if ((widths < 0) | (widths > self.bits)).any():
+            raise CorruptError(f"a chunk of {self.bits}-bit integers is packed to more bits")
+        if (pieces.sizes != word + 128 * widths).any():
+            raise CorruptError("a bit-packed chunk has not the size its width asks for")
+        return widths
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfLineBitpacking:
+    """Packed blocks of one width for the whole page; used for levels."""
+
+    bits: int
+    width: int
+
+    def describe(self) -> str:
+        """Return the name and both widths."""
+        return f"oolbitpack{self.bits}->{self.width}"
+
+    def decode_blocks(self, pieces: Ragged, counts: Integers) -> Block:
+        """Unpack the whole blocks of all pieces together, then the tails."""
+        word = self.bits // 8
+        whole, tails = np.divmod(counts, BLOCK)
+        packed = 128 * self.width
+        rest = pieces.sizes - whole * packed
+        is_raw = rest == tails * word
+        is_packed = ~is_raw & (rest == packed)
+        if not (is_raw | is_packed).all():
+            raise CorruptError("a bit-packed buffer has not the size its values ask for")
+        starts = _block_starts(pieces.starts, whole + is_packed, packed)
+        unpacked = _unpack_group(pieces.data, starts, self.width, self.bits).reshape(-1)
+        if not is_raw.any() and not (counts[:-1] % BLOCK).any():
+            return FixedWidth(unpacked[: int(counts.sum())], word)
+        raw = Ragged(pieces.data, pieces.starts + whole * packed, np.where(is_raw, rest, 0))
+        return FixedWidth(_weave(unpacked, raw, whole + is_packed, counts), word)
+
+
+def _block_starts(starts: Integers, blocks: Integers, size: int) -> Integers:
+    total = int(blocks.sum())
+    inside = np.arange(total) - np.repeat(np.cumsum(blocks) - blocks, blocks)
+    return np.repeat(starts, blocks) + inside * size
+
+
+def _weave(
+    unpacked: npt.NDArray[Any], raw: Ragged, blocks: Integers, counts: Integers
+) -> npt.NDArray[Any]:
+    """Take for each piece its unpacked values, then its raw tail."""
+    tails = join(raw).view(unpacked.dtype)
+    if len(tails) == int(counts.sum()):
+        return tails
+    parts: list[npt.NDArray[Any]] = []
+    first = tail = 0
+    word = unpacked.dtype.itemsize
+    for block, size, count in zip(
+        blocks.tolist(), raw.sizes.tolist(), counts.tolist(), strict=True
+    ):
+        length = size // word
+        parts.append(unpacked[first : first + count - length])
+        parts.append(tails[tail : tail + length])
+        first += block * BLOCK
+        tail += length
+    return np.concatenate(parts)
+
+
+def _unpack_group(
+    data: npt.NDArray[Any], starts: Integers, width: int, bits: int
+) -> npt.NDArray[Any]:
+    if width == 0 or len(starts) == 0:
+        return np.zeros((len(starts), BLOCK), WORDS[bits])
+    size = np.full(len(starts), 128 * width, np.int64)
+    if int(starts.max()) + 128 * width > len(data):
+        raise CorruptError("a packed block reaches beyond its buffer")
+    words = join(Ragged(data, starts, size)).view(WORDS[bits])
+    return unpack(words.reshape(len(starts), -1), width)

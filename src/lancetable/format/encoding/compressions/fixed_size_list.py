@@ -1,0 +1,128 @@
+"""Lists of one length, the items of all of them in one row.
+
+In a chunk: for each level with nulls among its items a bitmap, outer level first, then one buffer
+of items. Per value: the same for a single value, the bitmaps padded to bytes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lancetable.errors import CorruptError
+from lancetable.format.encoding.base import Bytes, Integers
+from lancetable.format.encoding.blocks import (
+    Block,
+    Chunks,
+    Compression,
+    FixedSizeLists,
+    FixedWidth,
+    VariableWidth,
+)
+from lancetable.format.encoding.kernels.ragged import Ragged
+
+Validities = tuple[npt.NDArray[np.bool_] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizeList:
+    """Values of ``dimension`` items; nested lists hold another of the same kind inside."""
+
+    dimension: int
+    inner: Compression
+    has_validity: bool
+
+    def describe(self) -> str:
+        """Return the dimension and what is inside."""
+        nulls = "?" if self.has_validity else ""
+        return f"fsl{self.dimension}{nulls}({self.inner.describe()})"
+
+    @property
+    def buffer_count(self) -> int:
+        """The items and one bitmap per level that has one."""
+        count: int = getattr(self.inner, "buffer_count", 1)
+        return count + self.has_validity
+
+    def decode_chunks(self, chunks: Chunks) -> Block:
+        """Decode the items of all chunks together."""
+        counts = chunks.counts * self.dimension
+        validity = None
+        buffers = chunks.buffers
+        if self.has_validity:
+            validity = _bits(buffers[0].resized((counts + 7) // 8), counts)
+            buffers = buffers[1:]
+        decode = getattr(self.inner, "decode_chunks", None)
+        if decode is None:
+            raise CorruptError(f"{self.describe()} cannot encode chunks")
+        items = decode(Chunks(buffers, counts))
+        return FixedSizeLists(self.dimension, items, validity, int(chunks.counts.sum()))
+
+    def gather(self, chunks: Chunks, chunk: Integers, inside: Integers) -> Block | None:
+        """Address whole lists of plain items as single wide values."""
+        widen = getattr(self.inner, "widened", None)
+        bits = getattr(self.inner, "bits", 0)
+        if self.has_validity or widen is None or bits % 8:
+            return None
+        found = widen(self.dimension).gather(chunks, chunk, inside)
+        if not isinstance(found, FixedWidth):
+            return None
+        return FixedSizeLists(self.dimension, FixedWidth(found.data, bits // 8), None, len(inside))
+
+    def decode_values(self, stored: FixedWidth | VariableWidth) -> Block:
+        """Split the stored bytes of each value into bitmaps and items."""
+        if not isinstance(stored, FixedWidth):
+            raise CorruptError("lists of one length are not stored with a fixed width")
+        if not self.has_bitmaps():
+            return self._plain(stored)
+        rows = stored.data.view(np.uint8).reshape(len(stored), stored.width)
+        return self.split(rows, 1)
+
+    def has_bitmaps(self) -> bool:
+        """Say whether any level stores which of its items are null."""
+        inner = self.inner
+        return self.has_validity or (isinstance(inner, FixedSizeList) and inner.has_bitmaps())
+
+    def _plain(self, stored: FixedWidth) -> Block:
+        if stored.width % self.dimension:
+            raise CorruptError("the width of a list is no multiple of its dimension")
+        items = FixedWidth(stored.data, stored.width // self.dimension)
+        decode = getattr(self.inner, "decode_values", None)
+        if decode is None:
+            raise CorruptError(f"{self.describe()} cannot encode single values")
+        return FixedSizeLists(self.dimension, decode(items), None, len(stored))
+
+    def split(self, rows: Bytes, lists: int) -> Block:
+        """Decode rows of bytes that each hold ``lists`` lists of this level."""
+        count = len(rows)
+        items = lists * self.dimension
+        validity = None
+        if self.has_validity:
+            size = (items + 7) // 8
+            if size > rows.shape[1]:
+                raise CorruptError("a list is too short for its bitmap")
+            bits = np.unpackbits(rows[:, :size], axis=1, count=items, bitorder="little")
+            validity = bits.astype(np.bool_).reshape(-1)
+            rows = rows[:, size:]
+        if isinstance(self.inner, FixedSizeList):
+            block = self.inner.split(rows, items)
+        else:
+            block = self._items(rows, items)
+        return FixedSizeLists(self.dimension, block, validity, count * lists)
+
+    def _items(self, rows: Bytes, items: int) -> Block:
+        if rows.shape[1] % items:
+            raise CorruptError("the width of a list is no multiple of its dimension")
+        decode = getattr(self.inner, "decode_values", None)
+        if decode is None:
+            raise CorruptError(f"{self.describe()} cannot encode single values")
+        plain = FixedWidth(np.ascontiguousarray(rows), rows.shape[1] // items)
+        block: Block = decode(plain)
+        return block
+
+
+def _bits(pieces: Ragged, counts: Integers) -> npt.NDArray[np.bool_]:
+    parts = [
+        np.unpackbits(pieces.piece(number), count=count, bitorder="little")
+        for number, count in enumerate(counts.tolist())
+    ]
+    return np.concatenate(parts).astype(np.bool_) if parts else np.empty(0, np.bool_)

@@ -1,0 +1,1 @@
+"""Plain functions on NumPy arrays that do the heavy work of decoding."""

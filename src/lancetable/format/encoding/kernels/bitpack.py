@@ -1,0 +1,138 @@
+"""How are integers packed to fewer bits, 1024 at a time (the FastLanes order)?
+
+A block holds 1024 values of T bits (8, 16, 32, 64) in W bits each. It has L = 1024 / T lanes and
+T rows; every lane is a bit stream of its own, row r in bits [r*W, (r+1)*W), and word w of lane l
+is stored as packed word w*L + l. Value ``ORDER[r // 8] * 16 + (r % 8) * 128 + l`` is in row r of
+lane l.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lancetable.format.encoding.base import Bytes, Integers
+
+BLOCK = 1024
+ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
+WORDS = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+TILE_BYTES = 1 << 19
+
+Words = npt.NDArray[Any]
+
+
+def unpack(packed: Words, width: int) -> Words:
+    """Unpack blocks of one width.
+
+    Args:
+        packed: shape (blocks, width * lanes), unsigned words of the uncompressed width.
+        width: bits per packed value, at least 1.
+
+    Returns:
+        The values, shape (blocks, 1024).
+    """
+    blocks = packed.shape[0]
+    out = np.empty((blocks, BLOCK), packed.dtype)
+    # A tile of blocks stays in the cache while its rows are produced and brought to order.
+    tile = max(1, TILE_BYTES // (BLOCK * packed.dtype.itemsize))
+    for start in range(0, blocks, tile):
+        _unpack_tile(packed[start : start + tile], width, out[start : start + tile])
+    return out
+
+
+def _unpack_tile(packed: Words, width: int, out: Words) -> None:
+    bits = packed.dtype.itemsize * 8
+    lanes = BLOCK // bits
+    blocks = packed.shape[0]
+    # Words first, so that each row of the tile is one long run for the shifts below.
+    words = np.ascontiguousarray(packed.reshape(blocks, width, lanes).transpose(1, 0, 2))
+    rows = np.empty((bits, blocks, lanes), packed.dtype)
+    mask = packed.dtype.type((1 << width) - 1)
+    scratch = np.empty((blocks, lanes), packed.dtype)
+    for row in range(bits):
+        word, shift = divmod(row * width, bits)
+        np.right_shift(words[word], shift, out=rows[row])
+        if shift + width > bits:
+            np.left_shift(words[word + 1], bits - shift, out=scratch)
+            np.bitwise_or(rows[row], scratch, out=rows[row])
+    if width < bits:
+        np.bitwise_and(rows, mask, out=rows)
+    grouped = rows.reshape(bits // 8, 8, blocks, lanes)
+    target = out.reshape(blocks, 8, bits // 8, lanes)
+    for eighth in range(bits // 8):
+        slot = ORDER[eighth] * 16 * bits // BLOCK
+        target[:, :, slot] = grouped[eighth].transpose(1, 0, 2)
+
+
+@lru_cache(maxsize=4)
+def _places(bits: int) -> tuple[Integers, Integers]:
+    """Return row and lane of each of the 1024 values."""
+    lanes = BLOCK // bits
+    rows = np.empty(BLOCK, np.int64)
+    lane_of = np.empty(BLOCK, np.int64)
+    for row in range(bits):
+        first = ORDER[row // 8] * 16 + (row % 8) * 128
+        rows[first : first + lanes] = row
+        lane_of[first : first + lanes] = np.arange(lanes)
+    return rows, lane_of
+
+
+def pick(data: Bytes, starts: Integers, widths: Integers, inside: Integers, bits: int) -> Words:
+    """Return single values without unpacking their blocks.
+
+    Args:
+        data: bytes that hold the packed blocks.
+        starts: for each value, where the packed words of its block begin.
+        widths: for each value, the packed width of its block.
+        inside: for each value, its index inside the block.
+        bits: the uncompressed width.
+    """
+    rows, lanes_of = _places(bits)
+    lanes = BLOCK // bits
+    size = bits // 8
+    word, shift = np.divmod(rows[inside] * widths, bits)
+    first = starts + (word * lanes + lanes_of[inside]) * size
+    low = _load(data, np.where(widths > 0, first, 0), bits)
+    shift_words = shift.astype(low.dtype)
+    out = low >> shift_words
+    straddles = shift + widths > bits
+    if straddles.any():
+        high = _load(data, np.where(straddles, first + lanes * size, 0), bits)
+        back = np.where(straddles, bits - shift, 0).astype(low.dtype)
+        out |= np.where(straddles, high << back, low.dtype.type(0))
+    mask = np.where(
+        widths < bits,
+        (np.uint64(1) << np.minimum(widths, bits - 1).astype(np.uint64)) - np.uint64(1),
+        np.uint64(0xFFFFFFFFFFFFFFFF),
+    ).astype(low.dtype)
+    return np.asarray(out & mask)
+
+
+def _load(data: Bytes, positions: Integers, bits: int) -> Words:
+    size = bits // 8
+    usable = len(data) - len(data) % size
+    return data[:usable].view(WORDS[bits])[positions // size]
+
+
+def unpack_one(block: memoryview, width: int, inside: int, bits: int) -> int:
+    """Return one value of one block; ``block`` starts at the packed words."""
+    if width == 0:
+        return 0
+    group, lane = divmod(inside % 128, BLOCK // bits)
+    row = _ROW_OF_GROUP[bits][group] * 8 + inside // 128
+    word, shift = divmod(row * width, bits)
+    size = bits // 8
+    lanes = BLOCK // bits
+    at = (word * lanes + lane) * size
+    value = int.from_bytes(block[at : at + size], "little") >> shift
+    if shift + width > bits:
+        at += lanes * size
+        value |= int.from_bytes(block[at : at + size], "little") << (bits - shift)
+    return value & ((1 << width) - 1)
+
+
+_ROW_OF_GROUP = {
+    bits: {ORDER[eighth] * 16 * bits // BLOCK: eighth for eighth in range(bits // 8)}
+    for bits in WORDS
+}

@@ -1,0 +1,274 @@
+"""Mini-block pages: small values in chunks of a few kilobytes.
+
+| buffer | content |
+|---|---|
+| 0 | a word per chunk: ``(bytes / 8 - 1) << 4 | log2(values)``, u16, or u32 when large |
+| 1 | the chunks |
+| 2 | the dictionary, if there is one |
+| last | the repetition index, if there are lists: u64 rows ended, u64 entries left over |
+
+The last chunk holds what remains of ``items``, whatever its word says. ``chunks.py`` takes a chunk
+apart.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from lancetable.errors import CorruptError
+from lancetable.format.encoding.base import (
+    Bytes,
+    Integers,
+    Levels,
+    Page,
+    PageBuffer,
+    Reading,
+    Rows,
+    Span,
+)
+from lancetable.format.encoding.blocks import (
+    Block,
+    Chunks,
+    Compression,
+    Indices,
+    decode_one,
+    fixed_words,
+)
+from lancetable.format.encoding.entries import Entries
+from lancetable.format.encoding.layouts.chunks import ChunkShape, Parts, decode_levels, take_apart
+from lancetable.format.encoding.layouts.rowindex import RowIndex, parse_row_index
+from lancetable.format.encoding.repdef import Layers, Mask, check_levels, visible
+
+LARGEST_CHUNK_VALUES = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class MiniBlock:
+    """The description of a mini-block page."""
+
+    shape: ChunkShape
+    values: Compression
+    dictionary: Compression | None
+    dictionary_items: int
+    layers: Layers
+    has_row_index: bool
+    items: int
+
+    def describe(self) -> str:
+        """Return the encodings of values, levels and dictionary."""
+        text = f"miniblock values={self.values.describe()}"
+        if self.shape.rep is not None:
+            text += f" rep={self.shape.rep.describe()}"
+        if self.shape.def_ is not None:
+            text += f" def={self.shape.def_.describe()}"
+        if self.dictionary is not None:
+            text += f" dict={self.dictionary.describe()}x{self.dictionary_items}"
+        return text
+
+    def open(self, page: Page, *, is_mapped: bool) -> Reading["MiniBlockPage"]:
+        """Read the chunk words, the dictionary and the repetition index."""
+        wanted = [page.buffer(0)]
+        if self.dictionary is not None:
+            wanted.append(page.buffer(2))
+        if self.has_row_index:
+            wanted.append(page.buffer(len(page.buffers) - 1))
+        got = yield [buffer.whole() for buffer in wanted]
+        views = [np.frombuffer(view, np.uint8) for view in got]
+        starts, counts = self._chunk_table(views[0], page.buffer(1))
+        items = None
+        if self.dictionary is not None:
+            items = decode_one(self.dictionary, views[1], self.dictionary_items)
+            if len(items) < self.dictionary_items:
+                raise CorruptError("the dictionary of a page is shorter than the page says")
+        index = None
+        if self.has_row_index:
+            index = parse_row_index(views[-1], len(counts), page.rows)
+        elif not self.layers.max_rep and page.rows != self.items:
+            raise CorruptError(f"a page of {page.rows} rows holds {self.items} values")
+        tables = _Tables(starts, counts, items, index)
+        return MiniBlockPage(self, page, tables, is_mapped=is_mapped)
+
+    def _chunk_table(self, words: Bytes, chunks: PageBuffer) -> tuple[Integers, Integers]:
+        size = 4 if self.shape.is_large else 2
+        if len(words) % size:
+            raise CorruptError("the chunk words of a page have an odd size")
+        table = words.view(f"<u{size}").astype(np.int64)
+        starts = np.zeros(len(table) + 1, np.int64)
+        np.cumsum(((table >> 4) + 1) * 8, out=starts[1:])
+        if int(starts[-1]) != chunks.size:
+            raise CorruptError(
+                f"the chunks of a page take {chunks.size} bytes, their words say {int(starts[-1])}"
+            )
+        counts = np.left_shift(1, table & 15)
+        if len(counts):
+            if (counts[:-1] < 2).any():
+                raise CorruptError("a chunk that is not the last holds a single value")
+            last = self.items - int(counts[:-1].sum())
+            if not 0 < last <= LARGEST_CHUNK_VALUES:
+                raise CorruptError(f"the chunks of a page do not add up to {self.items} values")
+            counts[-1] = last
+        elif self.items:
+            raise CorruptError(f"a page of {self.items} values has no chunks")
+        return starts, counts
+
+
+class _Tables(NamedTuple):
+    """What a page says about its chunks; ``starts`` has one number more than there are chunks."""
+
+    starts: Integers
+    counts: Integers
+    items: Block | None
+    row_index: RowIndex | None
+
+
+class MiniBlockPage:
+    """A mini-block page whose tables are known."""
+
+    def __init__(
+        self, layout: MiniBlock, page: Page, tables: "_Tables", *, is_mapped: bool
+    ) -> None:
+        self._layout = layout
+        self._buffer = page.buffer(1)
+        self._rows = page.rows
+        self._starts, self._counts, self._items, self._index = tables
+        self._firsts = np.zeros(len(self._counts) + 1, np.int64)
+        np.cumsum(self._counts, out=self._firsts[1:])
+        self._is_mapped = is_mapped
+        self._uniform = int(self._counts[0]) if _is_uniform(self._counts) else 0
+        self._parts: Parts | None = None
+
+    def read(self, rows: Rows) -> Reading[Entries]:
+        """Read rows of the page."""
+        if self._layout.layers.max_rep:
+            return self._read_lists(rows)
+        if isinstance(rows, range):
+            return self._read_range(rows)
+        return self._read_many(rows)
+
+    def _read_range(self, rows: range) -> Reading[Entries]:
+        first, last = self._chunk_of(rows.start), self._chunk_of(rows.stop - 1)
+        numbers = np.arange(first, last + 1)
+        parts = yield from self._take_apart(numbers)
+        skipped = int(self._firsts[first])
+        keep = slice(rows.start - skipped, rows.stop - skipped)
+        return self._decode(parts, numbers, keep)
+
+    def _read_many(self, rows: Integers) -> Reading[Entries]:
+        chunk = self._chunks_of(rows)
+        inside = rows - self._firsts[chunk]
+        numbers, place = np.unique(chunk, return_inverse=True)
+        parts = yield from self._take_apart(numbers)
+        find = getattr(self._layout.values, "gather", None)
+        picked = Chunks(parts.buffers, self._counts[numbers])
+        block = None if find is None else find(picked, place, inside)
+        if block is None:
+            before = np.cumsum(picked.counts) - picked.counts
+            return self._decode(parts, numbers, before[place] + inside)
+        rep, def_ = decode_levels(self._layout.shape, parts)
+        if def_ is not None:
+            self._check_visible(def_, parts, picked.counts)
+            def_ = def_[(np.cumsum(picked.counts) - picked.counts)[place] + inside]
+        return Entries(self._looked_up(block), rep, def_, slice(0, len(rows)))
+
+    def _read_lists(self, rows: Rows) -> Reading[Entries]:
+        if self._index is None:
+            numbers = np.arange(len(self._counts))
+        else:
+            numbers = self._index.chunks_of(rows)
+        parts = yield from self._take_apart(numbers)
+        entries = self._decode(parts, numbers, slice(0, 0))
+        if entries.rep is None:
+            raise CorruptError("a page with lists has no repetition levels")
+        is_start = entries.rep == self._layout.layers.max_rep
+        if self._index is None:
+            number = np.cumsum(is_start) - 1
+            if len(number) == 0 or number[0] != 0 or int(number[-1]) + 1 != self._rows:
+                raise CorruptError(f"a page of {self._rows} rows holds levels for others")
+        else:
+            number = self._index.row_of(is_start, numbers, parts.levels)
+        return entries._replace(keep=_kept(number, rows))
+
+    def _chunk_of(self, item: int) -> int:
+        if self._uniform:
+            return min(item // self._uniform, len(self._counts) - 1)
+        return int(np.searchsorted(self._firsts, item, side="right")) - 1
+
+    def _chunks_of(self, items: Integers) -> Integers:
+        if self._uniform:
+            return np.minimum(items // self._uniform, len(self._counts) - 1)
+        return np.searchsorted(self._firsts, items, side="right") - 1
+
+    def _take_apart(self, numbers: Integers) -> Reading[Parts]:
+        """Find the parts of some chunks, all chunks at once where bytes cost nothing."""
+        if self._is_mapped:
+            if self._parts is None:
+                (view,) = yield [self._buffer.whole()]
+                data = np.frombuffer(view, np.uint8)
+                self._parts = take_apart(self._layout.shape, data, self._starts)
+            if len(numbers) == len(self._counts):
+                return self._parts
+            if int(numbers[-1]) - int(numbers[0]) + 1 == len(numbers):
+                return self._parts.pick(slice(int(numbers[0]), int(numbers[-1]) + 1))
+            return self._parts.pick(numbers)
+        data, starts = yield from self._fetch(numbers)
+        return take_apart(self._layout.shape, data, starts)
+
+    def _fetch(self, numbers: Integers) -> Reading[tuple[Bytes, Integers]]:
+        """Ask for runs of neighbouring chunks and lay them side by side."""
+        breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
+        firsts = numbers[np.append(0, breaks)]
+        lasts = numbers[np.append(breaks - 1, len(numbers) - 1)]
+        spans: list[Span] = [
+            self._buffer.part(int(self._starts[a]), int(self._starts[b + 1]))
+            for a, b in zip(firsts.tolist(), lasts.tolist(), strict=True)
+        ]
+        views = yield spans
+        data = np.frombuffer(views[0] if len(views) == 1 else b"".join(views), np.uint8)
+        starts = np.zeros(len(numbers) + 1, np.int64)
+        np.cumsum(np.diff(self._starts)[numbers], out=starts[1:])
+        return data, starts
+
+    def _decode(self, parts: Parts, numbers: Integers, keep: slice | Integers) -> Entries:
+        counts = self._counts[numbers]
+        decode = getattr(self._layout.values, "decode_chunks", None)
+        if decode is None:
+            raise CorruptError(f"{self._layout.values.describe()} cannot encode chunks")
+        rep, def_ = decode_levels(self._layout.shape, parts)
+        check_levels(rep, def_, self._layout.layers)
+        if def_ is not None or rep is not None:
+            self._check_visible(def_, parts, counts)
+        block = decode(Chunks(parts.buffers, counts))
+        return Entries(self._looked_up(block), rep, def_, keep)
+
+    def _check_visible(self, def_: Levels | None, parts: Parts, counts: Integers) -> None:
+        """Compare the number of values of each chunk with what its levels say."""
+        shown = None if def_ is None else visible(def_, self._layout.layers)
+        if shown is None:
+            good = bool((parts.levels == counts).all())
+        else:
+            seen = np.zeros(len(shown) + 1, np.int64)
+            np.cumsum(shown, out=seen[1:])
+            edges = np.zeros(len(counts) + 1, np.int64)
+            np.cumsum(parts.levels, out=edges[1:])
+            good = bool((np.diff(seen[edges]) == counts).all())
+        if not good:
+            raise CorruptError("the levels of a chunk do not match its number of values")
+
+    def _looked_up(self, block: Block) -> Block:
+        if self._items is None:
+            return block
+        return Indices(fixed_words(block, "dictionary indices"), self._items)
+
+
+def _is_uniform(counts: Integers) -> bool:
+    return len(counts) > 0 and bool((counts[:-1] == counts[0]).all())
+
+
+def _kept(number: Integers, rows: Rows) -> slice | Mask:
+    """Say which entries belong to the wanted rows; ``number`` is the row of each entry."""
+    if isinstance(rows, range):
+        first, last = np.searchsorted(number, [rows.start, rows.stop])
+        return slice(int(first), int(last))
+    place = np.minimum(np.searchsorted(rows, number), len(rows) - 1)
+    return np.asarray(rows[place] == number)

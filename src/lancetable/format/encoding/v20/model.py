@@ -1,0 +1,212 @@
+"""How is an array of a 2.0 page stored: the array encodings as plain values.
+
+An encoding is a tree. Its leaves name buffers of the page by number, its inner nodes say what
+those buffers mean to each other.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """Values of equal width, one after the other; ``scheme`` compresses the whole buffer."""
+
+    bits: int
+    buffer: int
+    scheme: str = ""
+
+    def describe(self) -> str:
+        """Return a short text for people who look at pages."""
+        return f"flat{self.bits}[{self.scheme}]" if self.scheme else f"flat{self.bits}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoNulls:
+    """Values of which none is null."""
+
+    values: "ArrayEncoding"
+
+    def describe(self) -> str:
+        """Return a short text for people who look at pages."""
+        return f"no_nulls({self.values.describe()})"
+
+
+@dataclass(frozen=True, slots=True)
+class SomeNulls:
+    """Values beside a bitmap in which 1 means valid."""
+
+    validity: "ArrayEncoding"
+    values: "ArrayEncoding"
+
+    def describe(self) -> str:
+        """Return a short text for people who look at pages."""
+        return f"some_nulls({self.validity.describe()};{self.values.describe()})"
+
+
+@dataclass(frozen=True, slots=True)
+class AllNulls:
+    """Nothing is stored, every value is null."""
+
+    def describe(self) -> str:
+        """Return a short text for people who look at pages."""
+        return "all_nulls"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizeList:
+    """Value i holds items ``[i * dimension, (i + 1) * dimension)``."""
+
+    dimension: int
+    items: "ArrayEncoding"
+
+    def describe(self) -> str:
+        """Return a short text for people who look at pages."""
+        return f"fsl[{self.dimension}]({self.items.describe()})"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemList:
+    """Where each list ends, counted in items of this page; the items are in another column.
+
+    A null list has ``null_adjustment`` added to its end.
+    """
+
+    offsets: "ArrayEncoding"
+    null_adjustment: int
+    item_count: int
+
+    def describe(self) -> str:
+        """Return a short text for people who look at pages."""
+        return f"list({self.offsets.describe()})"
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct that is never null; its children have columns of their own."""
+
+    def describe(self) -> str:
+        """Return a short text for people who look at pages."""
+        return "struct"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Where each value ends in the bytes; a null value has ``null_adjustment`` added."""
+
+    indices: "ArrayEncoding"
+    content: "ArrayEncoding"
+    null_adjustment: int
+
+    def describe(self) -> str:
+        """Return a short text for people who look at pages."""
+        return f"binary({self.indices.describe()};{self.content.describe()})"
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """Numbers of items, counted from 1 with 0 for null unless the column itself is a dictionary."""
+
+    indices: "ArrayEncoding"
+    items: "ArrayEncoding"
+    item_count: int
+
+    def describe(self) -> str:
+        """Return a short text for people who look at pages."""
+        return f"dictionary({self.indices.describe()};{self.items.describe()}x{self.item_count})"
+
+
+@dataclass(frozen=True, slots=True)
+class Fsst:
+    """Binary values that are FSST codes."""
+
+    binary: "ArrayEncoding"
+    symbol_table: bytes
+
+    def describe(self) -> str:
+        """Return a short text for people who look at pages."""
+        return f"fsst({self.binary.describe()})"
+
+
+@dataclass(frozen=True, slots=True)
+class PackedStruct:
+    """The fixed-width children of each row side by side in one buffer."""
+
+    children: "tuple[ArrayEncoding, ...]"
+    buffer: int
+
+    def describe(self) -> str:
+        """Return a short text for people who look at pages."""
+        return f"packed_struct({';'.join(child.describe() for child in self.children)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Bitpacked:
+    """Integers cut to ``packed_bits``, as one stream of bits, lowest bit first."""
+
+    packed_bits: int
+    bits: int
+    buffer: int
+    is_signed: bool
+
+    def describe(self) -> str:
+        """Return a short text for people who look at pages."""
+        return f"bitpacked{self.bits}->{self.packed_bits}"
+
+
+@dataclass(frozen=True, slots=True)
+class BitpackedBlocks:
+    """Integers without negatives cut to ``packed_bits``, 1024 at a time in FastLanes order.
+
+    The last block is filled up with zeros. The specification's name is bitpacked_for_non_neg.
+    """
+
+    packed_bits: int
+    bits: int
+    buffer: int
+
+    def describe(self) -> str:
+        """Return a short text for people who look at pages."""
+        return f"bitpacked_for_non_neg{self.bits}->{self.packed_bits}"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizeBinary:
+    """Byte strings that all have the same length."""
+
+    content: "ArrayEncoding"
+    width: int
+
+    def describe(self) -> str:
+        """Return a short text for people who look at pages."""
+        return f"fixed_size_binary[{self.width}]({self.content.describe()})"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """One value, repeated for every row."""
+
+    value: bytes
+
+    def describe(self) -> str:
+        """Return a short text for people who look at pages."""
+        return "constant"
+
+
+ArrayEncoding: TypeAlias = (
+    Flat
+    | NoNulls
+    | SomeNulls
+    | AllNulls
+    | FixedSizeList
+    | ItemList
+    | Struct
+    | Binary
+    | Dictionary
+    | Fsst
+    | PackedStruct
+    | Bitpacked
+    | BitpackedBlocks
+    | FixedSizeBinary
+    | Constant
+)

@@ -1,0 +1,171 @@
+"""What does one version of a table consist of: the values a manifest is made of.
+
+A manifest lists fragments; a fragment is a set of rows, spread by column over data files, with a
+deletion file beside them that says which rows are gone.
+"""
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, TypeAlias
+
+from lancetable.format.schema.model import Schema
+
+
+class BasePath(NamedTuple):
+    """A folder outside the table that holds some of its files."""
+
+    id: int
+    name: str | None
+    path: str
+    is_dataset_root: bool
+
+
+class DataFile(NamedTuple):
+    """Some columns of one fragment.
+
+    ``fields`` and ``column_indices`` belong together; a file of version 0.1 has no indices.
+    Negative field ids are no columns of the schema, a negative index is no column of the file.
+    """
+
+    path: str
+    fields: tuple[int, ...]
+    column_indices: tuple[int, ...] = ()
+    major: int = 0
+    minor: int = 0
+    size: int | None = None
+    base_id: int | None = None
+
+
+class DeletionKind(enum.Enum):
+    """How a deletion file is written; the value is the ending of its name."""
+
+    ARROW = "arrow"
+    BITMAP = "bin"
+
+
+class DeletionFile(NamedTuple):
+    """Which rows of one fragment are deleted; ``deleted_rows`` 0 is unknown."""
+
+    kind: DeletionKind
+    read_version: int
+    id: int
+    deleted_rows: int = 0
+    base_id: int | None = None
+
+
+class InlineSequence(NamedTuple):
+    """A sequence kept in the manifest."""
+
+    data: bytes
+
+
+class ExternalSequence(NamedTuple):
+    """A sequence kept in a range of another file, named relative to the table."""
+
+    path: str
+    offset: int
+    size: int
+
+
+class ColumnSequence(NamedTuple):
+    """A sequence kept as a hidden column of one of the fragment's data files."""
+
+
+SequenceSource: TypeAlias = InlineSequence | ExternalSequence | ColumnSequence
+
+
+class Fragment(NamedTuple):
+    """A set of rows; ``physical_rows`` counts deleted ones too, 0 is unknown."""
+
+    id: int
+    files: tuple[DataFile, ...]
+    deletion_file: DeletionFile | None = None
+    physical_rows: int = 0
+    row_ids: SequenceSource | None = None
+    created_at: SequenceSource | None = None
+    last_updated_at: SequenceSource | None = None
+
+
+class WriterVersion(NamedTuple):
+    """Which library wrote a manifest."""
+
+    library: str
+    version: str
+    prerelease: str | None = None
+    build_metadata: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Library and version in one line."""
+        tail = f"-{self.prerelease}" if self.prerelease else ""
+        return f"{self.library} {self.version}{tail}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One version of a table."""
+
+    version: int
+    schema: Schema
+    fragments: Sequence[Fragment]
+    reader_flags: int = 0
+    writer_flags: int = 0
+    timestamp: datetime | None = None
+    branch: str | None = None
+    config: Mapping[str, str] | None = None
+    table_metadata: Mapping[str, str] | None = None
+    base_paths: tuple[BasePath, ...] = ()
+    data_format: str = ""
+    writer: WriterVersion | None = None
+    max_fragment_id: int | None = None
+    """As stored: old writers left it out although fragments exist."""
+    next_row_id: int = 0
+    transaction_file: str = ""
+    index_section: int | None = None
+    transaction_section: int | None = None
+
+    def base_path(self, base_id: int) -> BasePath | None:
+        """Return the base with this id."""
+        return next((base for base in self.base_paths if base.id == base_id), None)
+
+
+class IndexFile(NamedTuple):
+    """One file of an index segment, named relative to the segment's folder."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSegment:
+    """One part of an index: some fragments' values of the indexed fields."""
+
+    uuid: str
+    name: str
+    fields: tuple[int, ...]
+    dataset_version: int
+    fragment_bitmap: bytes = b""
+    type_url: str = ""
+    details: bytes = b""
+    index_version: int | None = None
+    created_at: datetime | None = None
+    base_id: int | None = None
+    files: tuple[IndexFile, ...] = ()
+
+    @property
+    def fragment_ids(self) -> frozenset[int] | None:
+        """The fragments this segment covers; ``None`` when it does not say.
+
+        Raises:
+            CorruptError: the bitmap is damaged.
+        """
+        if not self.fragment_bitmap:
+            return None
+        from lancetable.format.manifest.roaring import decode_bitmap  # noqa: PLC0415 - needs numpy
+
+        return frozenset(decode_bitmap(self.fragment_bitmap, most=MAX_COVERED).tolist())
+
+
+MAX_COVERED = 1 << 24

@@ -1,0 +1,5 @@
+"""Numbers that belong to the rows of a fragment: stable row ids and versions."""
+
+from lancetable.format.manifest.rowids.expand import decode_row_ids, decode_versions
+
+__all__ = ["decode_row_ids", "decode_versions"]

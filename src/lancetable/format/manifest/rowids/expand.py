@@ -1,0 +1,114 @@
+"""Which number belongs to each row of a fragment: sequences spelled out.
+
+Row ids count every physical row, deleted ones included, in file order. Of a version sequence only
+the lengths of the spans matter: after compaction their numbers are leftovers of other fragments.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lancetable.errors import CorruptError
+from lancetable.format.manifest.rowids.codec import decode_runs, decode_segments
+from lancetable.format.manifest.rowids.segments import (
+    Listed,
+    Packed,
+    Range,
+    RangeWithBitmap,
+    RangeWithHoles,
+    Segment,
+)
+
+Numbers: TypeAlias = npt.NDArray[np.uint64]
+
+MOST_UNASKED = 1 << 26
+
+
+def decode_row_ids(data: bytes, expected_rows: int | None = None) -> Numbers:
+    """Return the row id of each physical row.
+
+    Raises:
+        CorruptError: the bytes are damaged, or do not name ``expected_rows`` ids.
+    """
+    segments = decode_segments(data)
+    sizes = [_size(segment) for segment in segments]
+    total = sum(sizes)
+    if expected_rows is not None and total != expected_rows:
+        raise CorruptError(f"{total} row ids are stored for {expected_rows} rows")
+    if total > MOST_UNASKED and expected_rows is None:
+        raise CorruptError(f"a fragment cannot have {total} row ids")
+    if not segments:
+        return np.empty(0, np.uint64)
+    return np.concatenate([_expand(segment) for segment in segments])
+
+
+def decode_versions(data: bytes, rows: int) -> Numbers:
+    """Return the version stored for each of the fragment's physical rows.
+
+    Raises:
+        CorruptError: the bytes are damaged, or cover another number of rows.
+    """
+    runs = decode_runs(data)
+    sizes = [_size(run.span) for run in runs]
+    if sum(sizes) != rows:
+        raise CorruptError(f"{sum(sizes)} row versions are stored for {rows} rows")
+    versions = np.array([run.version for run in runs], np.uint64)
+    return np.repeat(versions, sizes)
+
+
+def _size(segment: Segment) -> int:
+    match segment:
+        case Range(start, end):
+            return end - start
+        case RangeWithHoles(start, end, holes):
+            return max(0, end - start - len(holes.data) // holes.width)
+        case RangeWithBitmap():
+            return _bits(segment).bit_count()
+        case Listed(values):
+            return len(values.data) // values.width
+
+
+def _bits(segment: RangeWithBitmap) -> int:
+    """Return the bits as one number, those beyond the range cleared."""
+    span = segment.end - segment.start
+    if span > 8 * len(segment.bitmap):
+        raise CorruptError(
+            f"a row id range of {span} has a bitmap of only {8 * len(segment.bitmap)} bits"
+        )
+    return int.from_bytes(segment.bitmap, "little") & ((1 << span) - 1)
+
+
+def _unpack(packed: Packed) -> Numbers:
+    values = np.frombuffer(packed.data, f"<u{packed.width}").astype(np.uint64)
+    if packed.base:
+        if values.size and packed.base + int(values.max()) > 2**64 - 1:
+            raise CorruptError("a row id does not fit into 64 bits")
+        values += np.uint64(packed.base)
+    return values
+
+
+def _expand(segment: Segment) -> Numbers:
+    match segment:
+        case Range(start, end):
+            return np.arange(end - start, dtype=np.uint64) + np.uint64(start)
+        case RangeWithHoles():
+            return _without_holes(segment)
+        case RangeWithBitmap(start, end, bitmap):
+            bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
+            return np.flatnonzero(bits[: end - start]).astype(np.uint64) + np.uint64(start)
+        case Listed(values):
+            return _unpack(values)
+
+
+def _without_holes(segment: RangeWithHoles) -> Numbers:
+    start, end, _ = segment
+    holes = _unpack(segment.holes)
+    if holes.size and not (start <= int(holes.min()) <= int(holes.max()) < end):
+        raise CorruptError("a hole of a row id range lies outside it")
+    present = np.ones(end - start, np.bool_)
+    present[holes - np.uint64(start)] = False
+    found = np.flatnonzero(present).astype(np.uint64)
+    if found.size != _size(segment):
+        raise CorruptError("a hole of a row id range is listed twice")
+    return found + np.uint64(start)

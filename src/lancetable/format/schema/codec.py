@@ -1,0 +1,139 @@
+"""Fields between their messages and the tree of the model.
+
+A schema is stored as a flat list, parents before children. Two things in it are not columns:
+the parts of a blob descriptor, listed in data files with id -1 behind their struct, and anything
+a damaged list may hold, which is refused.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from lancetable.errors import CorruptError
+from lancetable.format.proto import file_pb2
+from lancetable.format.schema.keys import primary_key_position
+from lancetable.format.schema.model import (
+    BLOB_KEY,
+    EXTENSION_NAME,
+    NO_METADATA,
+    DictionaryPage,
+    Field,
+    Schema,
+)
+
+MAX_DEPTH = 64
+NO_ID = -1
+
+
+class FileDescriptor(NamedTuple):
+    """What a data file says about itself."""
+
+    schema: Schema
+    rows: int
+
+
+class _Open(NamedTuple):
+    """A field whose children may still follow."""
+
+    message: file_pb2.Field
+    children: list["_Open"]
+    depth: int
+
+
+def decode_file_descriptor(data: bytes) -> FileDescriptor:
+    """Return the schema and the number of rows from global buffer 0 of a data file.
+
+    Raises:
+        CorruptError: the bytes are not such a message.
+    """
+    try:
+        message = file_pb2.FileDescriptor.FromString(bytes(data))
+    except DecodeError:
+        raise CorruptError("the file descriptor is not a valid message") from None
+    return FileDescriptor(decode_schema(message.schema), message.length)
+
+
+def decode_schema(message: file_pb2.Schema) -> Schema:
+    """Return the schema of a message with fields and metadata."""
+    return Schema(decode_fields(message.fields), decode_metadata(message.metadata, "the schema"))
+
+
+def decode_fields(messages: Iterable[file_pb2.Field]) -> tuple[Field, ...]:
+    """Return the top-level fields of a flat, depth-first list.
+
+    Raises:
+        CorruptError: the list is no tree, repeats an id, or is nested absurdly deep.
+    """
+    top: list[_Open] = []
+    known: dict[int, _Open] = {}
+    for message in messages:
+        id_, parent_id = message.id, message.parent_id
+        if id_ == NO_ID:
+            continue
+        if id_ in known:
+            raise CorruptError(
+                f"fields {known[id_].message.name!r} and {message.name!r} share the id {id_}"
+            )
+        if parent_id == NO_ID:
+            opened = _Open(message, [], 0)
+            top.append(opened)
+        else:
+            opened = _below(known.get(parent_id), message)
+        known[id_] = opened
+    return tuple([_close(opened) for opened in top])
+
+
+def _below(parent: _Open | None, message: file_pb2.Field) -> _Open:
+    if parent is None:
+        raise CorruptError(
+            f"field {message.name!r} names the parent id {message.parent_id}, "
+            "which no field before it has"
+        )
+    if parent.depth >= MAX_DEPTH:
+        raise CorruptError(f"field {message.name!r} is nested deeper than {MAX_DEPTH} levels")
+    opened = _Open(message, [], parent.depth + 1)
+    parent.children.append(opened)
+    return opened
+
+
+def _close(opened: _Open) -> Field:
+    message = opened.message
+    name, text = message.name, message.logical_type
+    metadata = (
+        decode_metadata(message.metadata, f"field {name!r}") if message.metadata else NO_METADATA
+    )
+    if text == "blob":
+        text, metadata = "large_binary", {**metadata, BLOB_KEY: "true"}
+    dictionary = message.dictionary
+    return Field(
+        name,
+        message.id,
+        text,
+        message.nullable,
+        tuple([_close(child) for child in opened.children]),
+        metadata,
+        message.extension_name or metadata.get(EXTENSION_NAME, ""),
+        DictionaryPage(dictionary.offset, dictionary.length)
+        if message.HasField("dictionary") and dictionary.length
+        else None,
+        _key_position(message, metadata),
+    )
+
+
+def _key_position(message: file_pb2.Field, metadata: Mapping[str, str]) -> int | None:
+    if message.unenforced_primary_key or message.unenforced_primary_key_position:
+        return int(message.unenforced_primary_key_position)
+    return primary_key_position(metadata) if metadata else None
+
+
+def decode_metadata(stored: Mapping[str, bytes], owner: str) -> Mapping[str, str]:
+    """Return metadata as text; ``owner`` is named when it is not UTF-8.
+
+    Raises:
+        CorruptError: a value is not UTF-8.
+    """
+    try:
+        return {key: stored[key].decode("utf-8") for key in stored}
+    except UnicodeDecodeError:
+        raise CorruptError(f"the metadata of {owner} is not UTF-8") from None

@@ -1,0 +1,88 @@
+"""The schema of a table: a tree of fields with ids that never change their meaning.
+
+On disk the tree is a list in depth-first order, each field naming its parent; here it is a tree.
+Field ids, not names or positions, connect the schema with the columns of data files.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+EXTENSION_NAME = "ARROW:extension:name"
+EXTENSION_METADATA = "ARROW:extension:metadata"
+BLOB_KEY = "lance-encoding:blob"
+PACKED_KEYS = ("lance-encoding:packed", "packed")
+BLOB_V2 = "lance.blob.v2"
+JSON_EXTENSION = "lance.json"
+BFLOAT16 = "lance.bfloat16"
+
+NO_METADATA: Mapping[str, str] = {}
+
+
+class DictionaryPage(NamedTuple):
+    """Where a manifest file keeps the values of a dictionary field (0.1 tables only)."""
+
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One node of the schema.
+
+    ``logical_type`` is the text of the specification, for example ``list.struct``.
+    """
+
+    name: str
+    id: int
+    logical_type: str
+    nullable: bool = True
+    children: tuple["Field", ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA, hash=False)
+    extension_name: str = ""
+    dictionary: DictionaryPage | None = None
+    primary_key_position: int | None = None
+    """``None``: not part of the key; 0: part of it without a position; else counted from 1."""
+
+    @property
+    def is_blob(self) -> bool:
+        """True for a column whose payloads are stored out of line, of either generation."""
+        return self.is_blob_v2 or self.metadata.get(BLOB_KEY) == "true"
+
+    @property
+    def is_blob_v2(self) -> bool:
+        """True for a blob column of the second generation (a struct of references)."""
+        if self.logical_type != "struct":
+            return False
+        return self.extension_name == BLOB_V2 or self.metadata.get(BLOB_KEY) == "true"
+
+    @property
+    def is_packed(self) -> bool:
+        """True for a struct stored row by row in a single column."""
+        return self.logical_type == "struct" and any(
+            self.metadata.get(key) == "true" for key in PACKED_KEYS
+        )
+
+    @property
+    def is_json(self) -> bool:
+        """True for a column of JSON documents stored in binary form."""
+        return self.logical_type == "json"
+
+    def walk(self) -> Iterator["Field"]:
+        """Yield this field and everything below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The top-level fields and the schema's own metadata."""
+
+    fields: tuple[Field, ...]
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def walk(self) -> Iterator[Field]:
+        """Yield every field of the tree, parents first."""
+        for top in self.fields:
+            yield from top.walk()

@@ -1,0 +1,224 @@
+"""How does a schema look in Arrow: as storage, as a user sees it, and back from Arrow.
+
+Storage never holds an extension type, so that kernels and casts work on it. What a user sees has
+the extension types that pyarrow knows; the two share their buffers.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import pyarrow as pa
+
+from lancetable.errors import CorruptError, SchemaError
+from lancetable.format.schema.keys import primary_key_position
+from lancetable.format.schema.logical import (
+    MAX_NESTING,
+    childless_type,
+    logical_type,
+    split_fixed_size_list,
+)
+from lancetable.format.schema.model import (
+    BLOB_KEY,
+    BLOB_V2,
+    EXTENSION_METADATA,
+    EXTENSION_NAME,
+    JSON_EXTENSION,
+    NO_METADATA,
+    PACKED_KEYS,
+    Field,
+    Schema,
+)
+
+ARROW_JSON = "arrow.json"
+
+BLOB_V1_TYPE = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
+BLOB_V2_TYPE = pa.struct(
+    [
+        pa.field("kind", pa.uint8(), nullable=False),
+        pa.field("position", pa.uint64(), nullable=False),
+        pa.field("size", pa.uint64(), nullable=False),
+        pa.field("blob_id", pa.uint32(), nullable=False),
+        pa.field("blob_uri", pa.string(), nullable=False),
+    ]
+)
+_BLOB_V2_METADATA = {PACKED_KEYS[0]: "true", BLOB_KEY: "true"}
+
+
+def arrow_type(field: Field) -> pa.DataType:
+    """Return the storage type of what a scan gives for a field.
+
+    Raises:
+        UnsupportedError: the logical type is not known.
+        CorruptError: the logical type does not fit the child fields.
+    """
+    if field.is_blob_v2:
+        return BLOB_V2_TYPE
+    text = field.logical_type
+    if field.is_blob and text in {"binary", "large_binary"}:
+        return BLOB_V1_TYPE
+    build = _NESTED.get(text.partition(".")[0])
+    if build is not None:
+        return build(field)
+    if text.startswith("fixed_size_list:struct:"):
+        return pa.list_(arrow_field(_only_child(field)), split_fixed_size_list(text)[1])
+    if field.children:
+        raise CorruptError(f"field {field.name!r} of type {text!r} cannot have child fields")
+    return childless_type(text, field.name)
+
+
+def _struct_type(field: Field) -> pa.DataType:
+    return pa.struct([arrow_field(child) for child in field.children])
+
+
+def _list_type(field: Field) -> pa.DataType:
+    return pa.list_(arrow_field(_only_child(field)))
+
+
+def _large_list_type(field: Field) -> pa.DataType:
+    return pa.large_list(arrow_field(_only_child(field)))
+
+
+def _only_child(field: Field) -> Field:
+    if len(field.children) != 1:
+        raise CorruptError(
+            f"field {field.name!r} of type {field.logical_type!r} needs exactly one child field, "
+            f"found {len(field.children)}"
+        )
+    return field.children[0]
+
+
+def _map_type(field: Field) -> pa.DataType:
+    entries = _only_child(field)
+    if entries.logical_type != "struct" or len(entries.children) != 2:
+        raise CorruptError(f"map field {field.name!r} needs a child struct of key and value")
+    key, value = entries.children
+    return pa.map_(arrow_field(key).with_nullable(nullable=False), arrow_field(value))
+
+
+_NESTED: dict[str, Callable[[Field], pa.DataType]] = {
+    "struct": _struct_type,
+    "list": _list_type,
+    "large_list": _large_list_type,
+    "map": _map_type,
+}
+
+
+def arrow_field(field: Field) -> pa.Field:
+    """Return the field with its name, storage type, nullability and metadata."""
+    return pa.field(field.name, arrow_type(field), field.nullable, _arrow_metadata(field))
+
+
+def _arrow_metadata(field: Field) -> Mapping[str, str] | None:
+    if field.is_blob_v2:
+        return _BLOB_V2_METADATA
+    if field.is_json:
+        return {**field.metadata, EXTENSION_NAME: ARROW_JSON, EXTENSION_METADATA: ""}
+    if field.extension_name and EXTENSION_NAME not in field.metadata:
+        return {**field.metadata, EXTENSION_NAME: field.extension_name, EXTENSION_METADATA: ""}
+    return field.metadata or None
+
+
+def storage_schema(schema: Schema) -> pa.Schema:
+    """Return the schema in storage types."""
+    return pa.schema([arrow_field(field) for field in schema.fields], schema.metadata or None)
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """Return the schema as a user sees it, with the extension types that pyarrow knows.
+
+    pyarrow turns the metadata of a field into an extension type only when it reads IPC.
+
+    Raises:
+        CorruptError: a field claims an extension type that its storage contradicts.
+    """
+    storage = storage_schema(schema)
+    if not any(_is_extended(field) for field in schema.walk()):
+        return storage
+    try:
+        return pa.ipc.read_schema(storage.serialize())
+    except (pa.ArrowException, ValueError, TypeError) as cause:
+        raise CorruptError(
+            f"the schema names an extension type that does not fit its storage: {cause}"
+        ) from cause
+
+
+def _is_extended(field: Field) -> bool:
+    return field.is_json or EXTENSION_NAME in field.metadata or bool(field.extension_name)
+
+
+def relabel(array: pa.Array, type: pa.DataType) -> pa.Array:  # noqa: A002 - pyarrow's word
+    """Return the same buffers under another type of the same layout, without a copy."""
+    schema_capsule = type.__arrow_c_schema__()
+    return pa.Array._import_from_c_capsule(schema_capsule, array.__arrow_c_array__()[1])  # noqa: SLF001
+
+
+def schema_from_arrow(schema: pa.Schema) -> Schema:
+    """Return the schema with field ids given depth first from 0.
+
+    Raises:
+        SchemaError: a column has a type that the format cannot store.
+    """
+    ids = iter(range(2**31))
+    fields = tuple(_from_arrow(field, ids, 0) for field in schema)
+    return Schema(fields, _text_metadata(schema.metadata, "the schema"))
+
+
+def _from_arrow(arrow: pa.Field, ids: Iterator[int], depth: int) -> Field:
+    if depth > MAX_NESTING:
+        raise SchemaError(f"column {arrow.name!r} is nested deeper than {MAX_NESTING} levels")
+    metadata = dict(_text_metadata(arrow.metadata, f"column {arrow.name!r}"))
+    storage = arrow.type
+    if isinstance(storage, pa.BaseExtensionType):
+        metadata[EXTENSION_NAME] = storage.extension_name
+        metadata[EXTENSION_METADATA] = _serialized(storage, arrow.name)
+        storage = storage.storage_type
+    text = logical_type(storage, arrow.name)
+    if metadata.get(EXTENSION_NAME) == ARROW_JSON and text in {"string", "large_string"}:
+        text = "json"
+        metadata |= {EXTENSION_NAME: JSON_EXTENSION, EXTENSION_METADATA: ""}
+    id_ = next(ids)
+    children = tuple(_from_arrow(child, ids, depth + 1) for child in _child_fields(storage, text))
+    if metadata.get(EXTENSION_NAME) == BLOB_V2 and text != "struct":
+        raise SchemaError(
+            f"column {arrow.name!r} is called a blob but is no struct of data and uri"
+        )
+    return Field(
+        name=arrow.name,
+        id=id_,
+        logical_type=text,
+        nullable=arrow.nullable,
+        children=children,
+        metadata=metadata or NO_METADATA,
+        extension_name=metadata.get(EXTENSION_NAME, ""),
+        primary_key_position=primary_key_position(metadata),
+    )
+
+
+def _child_fields(storage: pa.DataType, text: str) -> list[pa.Field]:
+    if text == "struct" or text.startswith(("list", "large_list")):
+        return [storage.field(number) for number in range(storage.num_fields)]
+    if text == "map":
+        entries = pa.struct([storage.key_field, storage.item_field])
+        return [pa.field("entries", entries, nullable=False)]
+    if text.startswith("fixed_size_list:struct:"):
+        return [storage.value_field]
+    return []
+
+
+def _serialized(extension: pa.BaseExtensionType, name: str) -> str:
+    if not hasattr(extension, "__arrow_ext_serialize__"):
+        return ""
+    try:
+        return bytes(extension.__arrow_ext_serialize__()).decode("utf-8")
+    except UnicodeDecodeError:
+        raise SchemaError(
+            f"column {name!r}: the extension metadata is not UTF-8, the format stores text only"
+        ) from None
+
+
+def _text_metadata(metadata: Mapping[bytes, bytes] | None, owner: str) -> Mapping[str, str]:
+    if not metadata:
+        return NO_METADATA
+    try:
+        return {key.decode("utf-8"): value.decode("utf-8") for key, value in metadata.items()}
+    except UnicodeDecodeError:
+        raise SchemaError(f"the metadata of {owner} is not UTF-8") from None

@@ -1,0 +1,79 @@
+"""Which rows of a fragment are deleted, and where the live ones are.
+
+Deleted offsets are kept sorted. The number of live rows before the i-th deleted offset is that
+offset minus i, which turns "the n-th live row" into one binary search.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from lancetable.errors import CorruptError, FileNotFoundInStoreError
+from lancetable.format.manifest.deletions import decode_deletions
+from lancetable.format.manifest.model import DeletionFile, Fragment
+from lancetable.fragment.source import Source
+
+Offsets = npt.NDArray[np.int64]
+
+
+class Deletions:
+    """The deleted rows of one fragment."""
+
+    __slots__ = ("_live_before", "offsets")
+
+    def __init__(self, offsets: Offsets) -> None:
+        self.offsets = offsets
+        self._live_before: Offsets | None = None
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def physical(self, ranks: Offsets) -> Offsets:
+        """Return the offsets of the n-th live rows, n counted from 0."""
+        if self._live_before is None:
+            self._live_before = self.offsets - np.arange(len(self.offsets))
+        return ranks + np.searchsorted(self._live_before, ranks, side="right")
+
+    def rank(self, offsets: Offsets) -> Offsets:
+        """Return how many live rows stand before each offset."""
+        return offsets - np.searchsorted(self.offsets, offsets)
+
+    def are(self, offsets: Offsets) -> npt.NDArray[np.bool_]:
+        """Say for each offset whether it is deleted."""
+        where = np.searchsorted(self.offsets, offsets)
+        where[where == len(self.offsets)] = 0
+        found: npt.NDArray[np.bool_] = self.offsets[where] == offsets
+        return found
+
+    def within(self, start: int, stop: int) -> Offsets:
+        """Return the deleted offsets in a range, counted from its start."""
+        first, last = np.searchsorted(self.offsets, (start, stop))
+        return self.offsets[first:last] - start
+
+
+def load_deletions(
+    source: Source, fragment: Fragment, deletion_file: DeletionFile, rows: int
+) -> Deletions:
+    """Read the deletion file of a fragment that has ``rows`` rows, deleted ones included.
+
+    Raises:
+        CorruptError: the file is damaged, or does not fit what the manifest says.
+        FileNotFoundInStoreError: the file is gone.
+    """
+    store, path = source.deletion_file_place(fragment, deletion_file)
+    try:
+        data = store.read(path)
+    except FileNotFoundInStoreError as cause:
+        raise FileNotFoundInStoreError(
+            f"{path}: version {source.manifest.version} needs this deletion file"
+            f" for fragment {fragment.id}, but it is missing"
+        ) from cause
+    try:
+        offsets = decode_deletions(
+            data,
+            deletion_file.kind,
+            deleted_rows=deletion_file.deleted_rows,
+            physical_rows=rows,
+        )
+    except CorruptError as error:
+        raise error.at(path, f"fragment {fragment.id}") from error
+    return Deletions(offsets.astype(np.int64))

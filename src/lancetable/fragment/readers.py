@@ -1,0 +1,101 @@
+"""The readers of all fragments of one version, and the way from a row's number to its place."""
+
+from bisect import bisect_right
+from functools import partial
+from itertools import accumulate
+
+import numpy as np
+
+from lancetable.fragment.counts import live_rows
+from lancetable.fragment.files import DataFiles
+from lancetable.fragment.opened import OpenFragment
+from lancetable.fragment.projection import ROW_ID
+from lancetable.fragment.reader import FragmentReader
+from lancetable.fragment.rowids import RowIdIndex
+from lancetable.fragment.source import Source
+
+
+class Readers:
+    """One reader per fragment, made when first asked for; safe to use from several threads."""
+
+    __slots__ = ("_index", "_positions", "_readers", "_starts", "data_files", "source")
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.data_files = DataFiles(source)
+        self._readers: dict[int, FragmentReader] = {}
+        self._starts: list[int] | None = None
+        self._positions: dict[int, int] | None = None
+        self._index: RowIdIndex | None = None
+
+    def __len__(self) -> int:
+        return len(self.source.manifest.fragments)
+
+    def __getitem__(self, position: int) -> FragmentReader:
+        reader = self._readers.get(position)
+        if reader is None:
+            fragment = self.source.manifest.fragments[position]
+            opened = OpenFragment(fragment, self.data_files)
+            reader = FragmentReader(opened, partial(self.first_live_row, position))
+            self._readers[position] = reader
+        return reader
+
+    @property
+    def starts(self) -> list[int]:
+        """The number of live rows before each fragment, and at the end the number of all."""
+        if self._starts is None:
+            rows = (self.live_rows(position) for position in range(len(self)))
+            self._starts = list(accumulate(rows, initial=0))
+        return self._starts
+
+    def live_rows(self, position: int) -> int:
+        """Return the number of live rows of one fragment; asks its files if it must."""
+        fragment = self.source.manifest.fragments[position]
+        known = live_rows(fragment)
+        if known is not None:
+            return known
+        opened = self[position].opened
+        deletions = opened.deletions
+        return opened.rows - (len(deletions) if deletions is not None else 0)
+
+    def first_live_row(self, position: int) -> int:
+        """Return the running number of a fragment's first live row."""
+        return self.starts[position]
+
+    def locate(self, row: int) -> tuple[int, int]:
+        """Return the fragment's position and the offset of the n-th live row of the table."""
+        starts = self.starts
+        position = bisect_right(starts, row) - 1
+        rank = row - starts[position]
+        deletions = self[position].opened.deletions
+        if deletions is not None:
+            rank = int(deletions.physical(np.array([rank]))[0])
+        return position, rank
+
+    @property
+    def positions(self) -> dict[int, int]:
+        """Where in the manifest each fragment id stands."""
+        if self._positions is None:
+            fragments = self.source.manifest.fragments
+            self._positions = {fragment.id: number for number, fragment in enumerate(fragments)}
+        return self._positions
+
+    @property
+    def row_id_index(self) -> RowIdIndex | None:
+        """The index from row ids to addresses; None when addresses are the row ids."""
+        if self._index is None:
+            live = []
+            for position in range(len(self)):
+                opened = self[position].opened
+                ids = opened.sequence(ROW_ID)
+                if ids is None:
+                    return None
+                deletions = opened.deletions
+                offsets = None
+                if deletions is not None:
+                    alive = np.ones(opened.rows, np.bool_)
+                    alive[deletions.offsets] = False
+                    offsets = np.flatnonzero(alive)
+                live.append((opened.fragment.id, ids, offsets))
+            self._index = RowIdIndex.of_fragments(live)
+        return self._index

@@ -1,0 +1,35 @@
+"""What the rows of a fragment are read from: the snapshot, seen from below."""
+
+from typing import Protocol
+
+from lancetable.format.manifest.model import DataFile, DeletionFile, Fragment, Manifest
+from lancetable.store import Store
+
+
+class Source(Protocol):
+    """A table at one version: its manifest, and where the files it names are."""
+
+    @property
+    def store(self) -> Store:
+        """The store that holds the manifest."""
+        ...
+
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest of this version."""
+        ...
+
+    @property
+    def manifest_path(self) -> str:
+        """Where the manifest file is; 0.1 tables keep dictionary values in it."""
+        ...
+
+    def data_file_place(self, data_file: DataFile) -> tuple[Store, str]:
+        """Return the store and the path of a data file."""
+        ...
+
+    def deletion_file_place(
+        self, fragment: Fragment, deletion_file: DeletionFile
+    ) -> tuple[Store, str]:
+        """Return the store and the path of a deletion file."""
+        ...

@@ -1,0 +1,61 @@
+"""The columns no file stores: where a row is, which row it is, when it came and changed."""
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lancetable.fragment.opened import OpenFragment
+from lancetable.fragment.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID
+
+Rows: TypeAlias = range | npt.NDArray[np.int64]
+Unsigned: TypeAlias = npt.NDArray[np.uint64]
+
+FIRST_VERSION = np.uint64(1)
+"""The version of rows for which none is recorded."""
+
+UINT64 = pa.uint64()
+
+
+def system_column(opened: OpenFragment, name: str, rows: Rows) -> pa.Array:
+    """Return one system column, other than the row offset, for the given rows."""
+    if name == ROW_ADDRESS:
+        return unsigned_array(addresses(opened.fragment.id, rows))
+    stored = opened.sequence(name)
+    if stored is not None:
+        return unsigned_array(_pick(stored, rows))
+    if name == ROW_ID:
+        return unsigned_array(addresses(opened.fragment.id, rows))
+    if name in {CREATED_AT, LAST_UPDATED_AT}:
+        return unsigned_array(np.full(len(rows), FIRST_VERSION))
+    raise AssertionError(f"{name} is no system column")
+
+
+def row_offsets(opened: OpenFragment, first_live_row: int, rows: Rows) -> pa.Array:
+    """Return the running number of each row among the live rows of the table."""
+    numbers = _numbers(rows)
+    if opened.deletions is not None:
+        numbers = opened.deletions.rank(numbers.astype(np.int64)).astype(np.uint64)
+    return unsigned_array(numbers + np.uint64(first_live_row))
+
+
+def addresses(fragment_id: int, rows: Rows) -> Unsigned:
+    """Return the addresses of rows: the fragment in the upper half, the offset in the lower."""
+    return _numbers(rows) + np.uint64(fragment_id << 32)
+
+
+def unsigned_array(values: Unsigned) -> pa.Array:
+    """Return the same values as an Arrow array, without a copy."""
+    return pa.Array.from_buffers(UINT64, len(values), [None, pa.py_buffer(values)])
+
+
+def _numbers(rows: Rows) -> Unsigned:
+    if isinstance(rows, range):
+        return np.arange(rows.start, rows.stop, dtype=np.uint64)
+    return rows.astype(np.uint64)
+
+
+def _pick(values: Unsigned, rows: Rows) -> Unsigned:
+    picked = values[rows.start : rows.stop] if isinstance(rows, range) else values[rows]
+    return np.ascontiguousarray(picked)

@@ -1,0 +1,224 @@
+"""Runs a plan: windows of rows are read and put out in order, some of them ahead in threads."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from itertools import chain
+from typing import NamedTuple, TypeVar
+
+from lancetable.fragment.readers import Readers
+from lancetable.scan.pace import Pace, guess
+from lancetable.scan.plan import ScanPlan, Window, windows
+from lancetable.scan.request import MiB, ScanOptions
+from lancetable.scan.result import Piece, cut
+from lancetable.scan.window import count_window, read_window
+
+R = TypeVar("R")
+
+THREADS_FROM_BYTES = 8 * MiB
+"""Starting threads costs more than they save below this."""
+
+SMALL_JOB_BYTES = MiB
+SMALL_JOB_WINDOWS = 64
+
+FIRST_SEARCH_ROWS = 16 * 1024
+"""Rows looked at first when a predicate is to find just a few."""
+
+RELEASE_FROM_BYTES = 4 * MiB
+"""Files above this are closed behind a stream, or their mapped bytes would add up."""
+
+
+class Job(NamedTuple):
+    """Windows that one thread reads in a row, and about how many bytes they decode to."""
+
+    windows: list[Window]
+    bytes_: int
+
+
+class Done(NamedTuple):
+    """What came of a window."""
+
+    window: Window
+    piece: Piece
+
+
+def run(
+    plan: ScanPlan, readers: Readers, options: ScanOptions, *, is_stream: bool = False
+) -> Iterator[Piece]:
+    """Yield the rows of the result in order, none decoded long before it is asked for."""
+    pace = guess((plan.early, plan.late), readers.source.manifest.fragments)
+    jobs = _jobs(_windows(plan, readers, options, pace), pace)
+    results = _in_order(partial(_read, plan, readers, pace), jobs, _ahead(plan, options))
+    with closing(results):
+        done = chain.from_iterable(results)
+        pieces = _released(readers, done) if is_stream else (each.piece for each in done)
+        yield from pieces if plan.where is None else _limited(plan, pieces)
+
+
+def count(plan: ScanPlan, readers: Readers, options: ScanOptions) -> int:
+    """Return the number of rows that pass the predicate, limit and offset left aside."""
+    pace = guess((plan.early,), readers.source.manifest.fragments)
+    every = _every_window(readers, options, pace)
+    work = partial(_count, plan, readers)
+    return sum(_in_order(work, _jobs(every, pace), _Ahead(options.threads, options.memory_bytes)))
+
+
+def _read(plan: ScanPlan, readers: Readers, pace: Pace, job: Job) -> list[Done]:
+    return [Done(window, read_window(plan, readers, window, pace)) for window in job.windows]
+
+
+def _count(plan: ScanPlan, readers: Readers, job: Job) -> int:
+    return sum(count_window(plan, readers, window) for window in job.windows)
+
+
+def _limited(plan: ScanPlan, pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Leave out the first rows found, and stop after enough of them."""
+    skip, left = plan.offset, plan.limit
+    if left == 0:
+        return
+    for piece in pieces:
+        shown = cut(piece, skip, piece.rows)
+        skip = max(skip - piece.rows, 0)
+        if left is not None:
+            shown = cut(shown, 0, left)
+            left -= shown.rows
+        if shown.rows:
+            yield shown
+        if left == 0:
+            return
+
+
+def _released(readers: Readers, done: Iterable[Done]) -> Iterator[Piece]:
+    """Close large files behind the stream."""
+    current = -1
+    for window, piece in done:
+        if window.fragment != current and current >= 0:
+            _release(readers, current)
+        current = window.fragment
+        yield piece
+    if current >= 0:
+        _release(readers, current)
+
+
+def _release(readers: Readers, position: int) -> None:
+    opened = readers[position].opened
+    if any((file.size or RELEASE_FROM_BYTES) >= RELEASE_FROM_BYTES for file in opened.files):
+        opened.release()
+
+
+def _windows(
+    plan: ScanPlan, readers: Readers, options: ScanOptions, pace: Pace
+) -> Iterator[Window]:
+    if plan.where is not None:
+        if plan.limit is None:
+            return _every_window(readers, options, pace)
+        return _growing_windows(readers, options, pace)
+    if plan.limit is None and not plan.offset:
+        return _every_window(readers, options, pace)
+    return _limited_windows(plan, readers, options, pace)
+
+
+def _every_window(readers: Readers, options: ScanOptions, pace: Pace) -> Iterator[Window]:
+    for position in range(len(readers)):
+        rows = readers[position].opened.rows
+        yield from windows(position, 0, rows, pace.rows(options.batch_bytes))
+
+
+def _growing_windows(readers: Readers, options: ScanOptions, pace: Pace) -> Iterator[Window]:
+    step = FIRST_SEARCH_ROWS
+    for position in range(len(readers)):
+        start, rows = 0, readers[position].opened.rows
+        while start < rows:
+            stop = min(start + min(step, pace.rows(options.batch_bytes)), rows)
+            yield Window(position, start, stop)
+            start, step = stop, step * 4
+
+
+def _limited_windows(
+    plan: ScanPlan, readers: Readers, options: ScanOptions, pace: Pace
+) -> Iterator[Window]:
+    """Without a predicate the counts tell which rows of which fragments are wanted."""
+    left = plan.limit
+    first = plan.offset
+    for position in range(len(readers)):
+        if left == 0:
+            return
+        live = readers.live_rows(position)
+        if first >= live:
+            first -= live
+            continue
+        wanted = live - first if left is None else min(live - first, left)
+        start, stop = readers[position].physical_range(first, first + wanted)
+        yield from windows(position, start, stop, pace.rows(options.batch_bytes))
+        first = 0
+        left = None if left is None else left - wanted
+
+
+def _jobs(every: Iterable[Window], pace: Pace) -> Iterator[Job]:
+    """Join small windows, so that handing them to a thread is worth it."""
+    group: list[Window] = []
+    bytes_ = 0
+    for window in every:
+        group.append(window)
+        bytes_ += int((window.stop - window.start) * pace.row_bytes)
+        if bytes_ >= SMALL_JOB_BYTES or len(group) == SMALL_JOB_WINDOWS:
+            yield Job(group, bytes_)
+            group, bytes_ = [], 0
+    if group:
+        yield Job(group, bytes_)
+
+
+class _Ahead(NamedTuple):
+    """How far to read ahead: in how many threads, and how many bytes at most."""
+
+    threads: int
+    bytes_: int
+    jobs: int | None = None
+
+
+def _ahead(plan: ScanPlan, options: ScanOptions) -> _Ahead:
+    is_search = plan.where is not None and plan.limit is not None
+    return _Ahead(options.threads, options.memory_bytes, options.threads if is_search else None)
+
+
+def _in_order(work: Callable[[Job], R], jobs: Iterator[Job], ahead: _Ahead) -> Iterator[R]:
+    """Do the jobs, in threads when there is enough to do, and yield what they give in order."""
+    if ahead.threads == 1:
+        yield from map(work, jobs)
+        return
+    first: list[Job] = []
+    while sum(job.bytes_ for job in first) < THREADS_FROM_BYTES:
+        job = next(jobs, None)
+        if job is None:
+            yield from map(work, first)
+            return
+        first.append(job)
+    if len(first) == 1:
+        second = next(jobs, None)
+        if second is None:
+            yield work(first[0])
+            return
+        first.append(second)
+    yield from _threaded(work, chain(first, jobs), ahead)
+
+
+def _threaded(work: Callable[[Job], R], jobs: Iterator[Job], ahead: _Ahead) -> Iterator[R]:
+    pool = ThreadPoolExecutor(ahead.threads, thread_name_prefix="lancetable-scan")
+    waiting: deque[tuple[Future[R], int]] = deque()
+    pending = 0
+    try:
+        for job in jobs:
+            while waiting and (
+                pending + job.bytes_ > ahead.bytes_ or len(waiting) == ahead.jobs
+            ):
+                future, bytes_ = waiting.popleft()
+                yield future.result()
+                pending -= bytes_
+            waiting.append((pool.submit(work, job), job.bytes_))
+            pending += job.bytes_
+        while waiting:
+            yield waiting.popleft()[0].result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,79 @@
+"""How many rows to read at a time, so that about the wanted number of bytes is decoded."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from lancetable.format.manifest.model import Fragment
+from lancetable.format.schema.types import arrow_type
+from lancetable.fragment.projection import Projection
+
+LEAST_ROWS = 1024
+UNKNOWN_WIDTH = 64
+EXPANSION = 3
+"""How much larger decoded text may be than its file, as a first guess."""
+
+
+class Pace:
+    """A guess of the bytes per row, corrected by what was really read."""
+
+    __slots__ = ("row_bytes",)
+
+    def __init__(self, row_bytes: float) -> None:
+        self.row_bytes = max(row_bytes, 0.25)
+
+    def rows(self, bytes_: int) -> int:
+        """Return how many rows fit in a number of bytes."""
+        return max(int(bytes_ / self.row_bytes), LEAST_ROWS)
+
+    def learn(self, rows: int, bytes_: int) -> None:
+        """Take note of rows that were read; a wide row counts at once, a narrow one slowly."""
+        if rows >= LEAST_ROWS or bytes_ > rows * self.row_bytes:
+            seen = bytes_ / rows if rows else self.row_bytes
+            self.row_bytes = max(seen, (self.row_bytes + seen) / 2, 0.25)
+
+
+def guess(projections: Iterable[Projection], fragments: Iterable[Fragment]) -> Pace:
+    """Guess the bytes per row from the types, and from the file size for text and lists."""
+    width = 0.0
+    variable = 0
+    for projection in projections:
+        width += 8 * len(projection.system)
+        for field in projection.fields:
+            fixed = _fixed_width(arrow_type(field))
+            if fixed is None:
+                variable += 1
+            else:
+                width += fixed
+    return Pace(width + _variable_width(variable, fragments) if variable else width)
+
+
+def _variable_width(columns: int, fragments: Iterable[Fragment]) -> float:
+    for fragment in fragments:
+        stored = sum(file.size or 0 for file in fragment.files)
+        if fragment.physical_rows and stored:
+            return max(EXPANSION * stored / fragment.physical_rows, UNKNOWN_WIDTH)
+        break
+    return columns * UNKNOWN_WIDTH
+
+
+def _fixed_width(type_: pa.DataType) -> float | None:
+    """Return the bytes of one value; None when values differ in size."""
+    if pa.types.is_struct(type_):
+        widths = [_fixed_width(type_.field(number).type) for number in range(type_.num_fields)]
+        known = [width for width in widths if width is not None]
+        return sum(known) if len(known) == len(widths) else None
+    if pa.types.is_fixed_size_list(type_):
+        item = _fixed_width(type_.value_type)
+        return None if item is None else item * type_.list_size
+    if pa.types.is_null(type_):
+        return 0
+    try:
+        return float(type_.bit_width) / 8
+    except ValueError:
+        return None
+
+
+def bytes_of(columns: Iterable[Iterable[pa.Array]]) -> int:
+    """Return the bytes that columns occupy."""
+    return sum(chunk.nbytes for column in columns for chunk in column)

@@ -1,0 +1,133 @@
+"""What a scan is asked for: parsed once, checked, frozen."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancetable.errors import InputError
+from lancetable.expression import Expression, from_arrow, parse
+
+Blobs: TypeAlias = Literal["descriptions", "bytes"]
+Where: TypeAlias = str | pc.Expression | Expression | None
+ColumnsArgument: TypeAlias = Sequence[str] | Mapping[str, str | Expression] | None
+
+KiB = 1024
+MiB = 1024 * KiB
+
+
+@dataclass(frozen=True, slots=True)
+class ScanOptions:
+    """How to scan; none of it changes the rows that come out."""
+
+    batch_rows: int = 64 * KiB
+    """The most rows of one batch."""
+
+    batch_bytes: int = 32 * MiB
+    """About the most bytes that are decoded at a time; no batch is much larger."""
+
+    memory_bytes: int = 128 * MiB
+    """About the most bytes decoded ahead of the reader of the batches."""
+
+    threads: int = field(default_factory=lambda: min(os.cpu_count() or 1, 8))
+    """How many threads decode; tables of a few megabytes are read by the caller's own."""
+
+    def __post_init__(self) -> None:
+        for name in ("batch_rows", "batch_bytes", "memory_bytes", "threads"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}")
+
+
+DEFAULTS = ScanOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRequest:
+    """The columns and rows that are wanted."""
+
+    columns: tuple[str, ...] | None = None
+    """Names and nested paths; None for all columns."""
+
+    expressions: tuple[tuple[str, Expression], ...] | None = None
+    """Names and the expressions that compute them, in place of ``columns``."""
+
+    where: Expression | None = None
+    limit: int | None = None
+    offset: int = 0
+    with_row_id: bool = False
+    with_row_address: bool = False
+    blobs: Blobs = "descriptions"
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 0:
+            raise InputError(f"limit must not be negative, it is {self.limit}")
+        if self.offset < 0:
+            raise InputError(f"offset must not be negative, it is {self.offset}")
+        if self.blobs not in get_args(Blobs):
+            raise InputError(f"blobs must be 'descriptions' or 'bytes', not {self.blobs!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The columns part of a request."""
+
+    columns: tuple[str, ...] | None = None
+    expressions: tuple[tuple[str, Expression], ...] | None = None
+
+
+def parse_columns(columns: ColumnsArgument) -> Selection:
+    """Take the ``columns`` argument apart: names and paths, or a dict of SQL expressions.
+
+    Raises:
+        InputError: the argument is neither, or names a column twice.
+    """
+    if columns is None:
+        return Selection()
+    if isinstance(columns, str):
+        raise InputError(f"columns must be a list of names; write [{columns!r}]")
+    if isinstance(columns, Mapping):
+        pairs = [
+            (str(name), parse(text) if isinstance(text, str) else text)
+            for name, text in columns.items()
+        ]
+        return Selection(expressions=tuple(pairs))
+    names = tuple(columns)
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"columns must be names, not {name!r}")
+        if names.count(name) > 1:
+            raise InputError(f"column {name!r} is asked for twice; name it once")
+    return Selection(columns=names)
+
+
+def parse_options(options: Mapping[str, int]) -> ScanOptions:
+    """Return the options with the given ones in place of the defaults.
+
+    Raises:
+        InputError: there is no such option.
+    """
+    known = ScanOptions.__dataclass_fields__
+    for name in options:
+        if name not in known:
+            raise InputError(f"a scan has no option {name!r}; there are {', '.join(known)}")
+    return ScanOptions(**options) if options else DEFAULTS
+
+
+def parse_where(where: Where) -> Expression | None:
+    """Turn SQL text or an Arrow expression into our own tree, not yet bound to a schema.
+
+    Raises:
+        ExpressionError: the text cannot be understood.
+    """
+    if where is None:
+        return None
+    if isinstance(where, str):
+        return parse(where)
+    if isinstance(where, pc.Expression):
+        return from_arrow(where)
+    if isinstance(where, pa.Scalar | pa.Array | list | dict | tuple):
+        raise InputError("where must be SQL text or an Arrow expression")
+    return where

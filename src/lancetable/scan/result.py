@@ -1,0 +1,122 @@
+"""Makes the columns of the result out of the columns that were read."""
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancetable.expression import Expression, evaluate, evaluate_mask
+from lancetable.format.schema.types import relabel
+from lancetable.fragment.select import Columns, Mask
+from lancetable.scan.plan import ScanPlan, Source
+
+
+class Piece(NamedTuple):
+    """Some rows of the result: for each column of the schema its chunks."""
+
+    rows: int
+    columns: Columns
+
+
+def finish(plan: ScanPlan, rows: int, columns: Columns) -> Piece:
+    """Turn the slots of a plan into the columns of its result."""
+    if not plan.is_plain:
+        columns = _compute(plan, rows, columns)
+    if plan.extended:
+        columns = list(columns)
+        for number in plan.extended:
+            type_ = plan.schema.field(number).type
+            columns[number] = [relabel(chunk, type_) for chunk in columns[number]]
+    return Piece(rows, columns)
+
+
+def _compute(plan: ScanPlan, rows: int, columns: Columns) -> Columns:
+    batches: list[pa.RecordBatch] | None = None
+    made: Columns = []
+    for source in plan.sources:
+        if source.expression is None:
+            made.append(_below(columns[source.slot], source))
+            continue
+        if batches is None:
+            batches = aligned(dict(zip(plan.names, columns, strict=True)), rows)
+        made.append([evaluate(source.expression, batch) for batch in batches])
+    return made
+
+
+def _below(column: Sequence[pa.Array], source: Source) -> list[pa.Array]:
+    """Go down into structs; a child of a missing struct is missing."""
+    if not source.path:
+        return list(column)
+    return [reduce(_child, source.path, chunk) for chunk in column]
+
+
+def _child(array: pa.Array, number: int) -> pa.Array:
+    return pc.struct_field(array, [number]) if array.null_count else array.field(number)
+
+
+def aligned(columns: dict[str, list[pa.Array]], rows: int) -> list[pa.RecordBatch]:
+    """Return the columns as batches; chunks of different columns are cut to fit each other."""
+    if not columns:
+        return [pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))]
+    if all(len(column) == 1 for column in columns.values()):
+        return [
+            pa.RecordBatch.from_arrays([column[0] for column in columns.values()], list(columns))
+        ]
+    chunked = [pa.chunked_array(column) for column in columns.values()]
+    batches: list[pa.RecordBatch] = pa.Table.from_arrays(chunked, list(columns)).to_batches()
+    return batches
+
+
+def mask_of(where: Expression, names: Sequence[str], columns: Columns, rows: int) -> Mask:
+    """Return which rows pass a predicate."""
+    batches = aligned(dict(zip(names, columns, strict=True)), rows)
+    masks = [evaluate_mask(where, batch) for batch in batches]
+    return masks[0] if len(masks) == 1 else np.concatenate(masks or [np.empty(0, np.bool_)])
+
+
+def to_table(schema: pa.Schema, pieces: Iterable[Piece]) -> pa.Table:
+    """Put pieces together as chunks, without a copy."""
+    rows = 0
+    columns: Columns = [[] for _ in schema]
+    for piece in pieces:
+        rows += piece.rows
+        for column, chunks in zip(columns, piece.columns, strict=True):
+            column += chunks
+    return table_of(schema, Piece(rows, columns))
+
+
+def table_of(schema: pa.Schema, piece: Piece) -> pa.Table:
+    """Return one piece as a table."""
+    rows, columns = piece
+    if not columns:
+        return _without_columns(schema, rows)
+    arrays = [
+        column[0] if len(column) == 1 else pa.chunked_array(column, field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _without_columns(schema: pa.Schema, rows: int) -> pa.Table:
+    batch = pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+    return pa.Table.from_batches([batch.replace_schema_metadata(schema.metadata)])
+
+
+def cut(piece: Piece, start: int, stop: int) -> Piece:
+    """Return the rows from ``start`` to ``stop`` of a piece."""
+    if start <= 0 and stop >= piece.rows:
+        return piece
+    start, stop = max(start, 0), min(stop, piece.rows)
+    columns = []
+    for column in piece.columns:
+        parts, position = [], 0
+        for chunk in column:
+            first, last = max(start - position, 0), min(stop - position, len(chunk))
+            if first < last:
+                parts.append(chunk.slice(first, last - first))
+            position += len(chunk)
+        columns.append(parts)
+    return Piece(max(stop - start, 0), columns)

@@ -1,0 +1,100 @@
+"""The object a scan is: ask it for a table, for batches, for a count, or how it will do it."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lancetable.expression import to_sql
+from lancetable.fragment.readers import Readers
+from lancetable.scan import execute
+from lancetable.scan.plan import ScanPlan, plan
+from lancetable.scan.request import ScanOptions, ScanRequest
+from lancetable.scan.result import table_of, to_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Scan:
+    """Rows of a table, not read yet. Anything that takes an Arrow stream takes a scan.
+
+    For example ``duckdb.sql("select * from scan")``, ``polars.from_arrow(scan)``,
+    ``pyarrow.table(scan)``.
+    """
+
+    def __init__(self, readers: Readers, request: ScanRequest, options: ScanOptions) -> None:
+        self._readers = readers
+        self._request = request
+        self._options = options
+
+    @cached_property
+    def _plan(self) -> ScanPlan:
+        return plan(self._readers.source.manifest.schema, self._request)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the result."""
+        return self._plan.schema
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows as a table."""
+        return to_table(self.schema, execute.run(self._plan, self._readers, self._options))
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in batches; only a bounded part of them is in memory at a time."""
+        rows = self._options.batch_rows
+        for piece in execute.run(self._plan, self._readers, self._options, is_stream=True):
+            yield from table_of(self.schema, piece).to_batches(max_chunksize=rows)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return a stream of batches as an Arrow reader."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def to_pandas(self, **options: Any) -> "pd.DataFrame":  # noqa: ANN401 - pyarrow's options
+        """Return all rows as a data frame; options are those of ``pyarrow.Table.to_pandas``."""
+        return self.to_arrow().to_pandas(**options)
+
+    def count(self) -> int:
+        """Return the number of rows, reading no more than the columns of the predicate."""
+        if self._plan.where is None:
+            found = self._readers.starts[-1]
+        else:
+            found = execute.count(self._plan, self._readers, self._options)
+        found = max(found - self._request.offset, 0)
+        return found if self._request.limit is None else min(found, self._request.limit)
+
+    def explain(self) -> str:
+        """Return in words how the scan will be done."""
+        readers, planned = self._readers, self._plan
+        manifest = readers.source.manifest
+        lines = [
+            f"scan of version {manifest.version}: {len(readers)} fragments,"
+            f" {readers.starts[-1]} rows",
+            f"  result: {', '.join(self.schema.names) or 'no columns'}",
+        ]
+        if planned.where is not None:
+            lines.append(f"  where: {to_sql(planned.where)}")
+            lines.append(f"  first read: {', '.join(planned.early_names) or 'nothing'}")
+            late = ", ".join(planned.names[len(planned.early_names) :])
+            lines.append(f"  then, for the rows that pass: {late or 'nothing more'}")
+        else:
+            lines.append(f"  read: {', '.join(planned.names) or 'nothing'}")
+        if planned.offset:
+            lines.append(f"  offset: {planned.offset}")
+        if planned.limit is not None:
+            lines.append(f"  limit: {planned.limit}")
+        return "\n".join(lines)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.to_batches()
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"<Scan>\n{self.explain()}"

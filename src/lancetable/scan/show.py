@@ -1,0 +1,101 @@
+"""How a table introduces itself in a terminal and in a notebook."""
+
+import html
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+import pyarrow as pa
+
+from lancetable.format.manifest.model import Fragment, IndexSegment
+
+SHOWN_COLUMNS = 60
+
+
+class Shown(Protocol):
+    """What is shown of a table."""
+
+    @property
+    def uri(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def branch(self) -> str | None: ...
+    @property
+    def timestamp(self) -> datetime | None: ...
+    @property
+    def schema(self) -> pa.Schema: ...
+    @property
+    def fragments(self) -> Sequence[Fragment]: ...
+    @property
+    def indices(self) -> Sequence[IndexSegment]: ...
+    @property
+    def size(self) -> int: ...
+    def count(self) -> int: ...
+
+
+def facts(table: Shown) -> dict[str, str]:
+    """Return what there is to say about a table as a whole."""
+    moment = "" if table.timestamp is None else f" of {table.timestamp:%Y-%m-%d %H:%M:%S} UTC"
+    named = sorted({segment.name for segment in table.indices})
+    found = {
+        "table": table.uri,
+        "version": f"{table.version}{moment}",
+        "rows": f"{table.count():,}",
+        "fragments": f"{len(table.fragments):,}",
+        "size": readable(table.size),
+    }
+    if table.branch is not None:
+        found["branch"] = table.branch
+    if named:
+        found["indices"] = ", ".join(named)
+    return found
+
+
+def readable(size: int) -> str:
+    """Return a number of bytes as people say it."""
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
+
+
+def _columns(schema: pa.Schema) -> list[tuple[str, str]]:
+    shown = [
+        (field.name, f"{field.type}{'' if field.nullable else ' not null'}")
+        for field in schema
+    ]
+    if len(shown) > SHOWN_COLUMNS:
+        more = len(shown) - SHOWN_COLUMNS
+        shown = [*shown[:SHOWN_COLUMNS], ("…", f"and {more} more columns")]
+    return shown
+
+
+def as_text(table: Shown) -> str:
+    """Return a few lines for a terminal."""
+    lines = [f"{name:>10}  {text}" for name, text in facts(table).items()]
+    columns = _columns(table.schema)
+    width = min(max((len(name) for name, _ in columns), default=0), 40)
+    lines += [f"{'columns' if not number else '':>10}  {name:<{width}}  {type_}"
+              for number, (name, type_) in enumerate(columns)]
+    return "\n".join(lines)
+
+
+def as_html(table: Shown) -> str:
+    """Return two small tables for a notebook."""
+    head = _rows(facts(table).items())
+    columns = _rows(_columns(table.schema))
+    return (
+        f"<div><table>{head}</table>"
+        f"<table><tr><th>column</th><th>type</th></tr>{columns}</table></div>"
+    )
+
+
+def _rows(pairs: Iterable[tuple[str, str]]) -> str:
+    return "".join(
+        f"<tr><td style='text-align:left'><b>{html.escape(name)}</b></td>"
+        f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
+        for name, text in pairs
+    )

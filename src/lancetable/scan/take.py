@@ -1,0 +1,183 @@
+"""Single rows by number, address or row id: in any order, any of them more than once."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lancetable.errors import InputError
+from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS
+from lancetable.fragment.blobs import read_payloads
+from lancetable.fragment.readers import Readers
+from lancetable.fragment.select import Columns, reorder
+from lancetable.scan.plan import ScanPlan
+from lancetable.scan.result import Piece, finish, table_of
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+Numbers: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]] | pa.Array | pa.ChunkedArray
+
+SHOWN = 5
+
+
+def take_offsets(plan: ScanPlan, readers: Readers, offsets: Numbers) -> pa.Table:
+    """Return rows by their running number among the live rows of the table.
+
+    Raises:
+        InputError: there is no row with such a number.
+    """
+    if len(offsets) == 1 and type(offsets[0]) is int:
+        return _take_one(plan, readers, offsets[0])
+    numbers = _integers(offsets, "offset", np.int64)
+    _check_offsets(numbers, readers.starts[-1])
+    return _table(plan, readers, *_places(readers, numbers))
+
+
+def take_addresses(plan: ScanPlan, readers: Readers, addresses: Numbers) -> pa.Table:
+    """Return rows by their address.
+
+    Raises:
+        InputError: an address belongs to no live row.
+    """
+    wanted = _integers(addresses, "row address", np.uint64)
+    return _table(plan, readers, *_places_of_addresses(readers, wanted, wanted, "row address"))
+
+
+def take_row_ids(plan: ScanPlan, readers: Readers, row_ids: Numbers) -> pa.Table:
+    """Return rows by their row id.
+
+    Raises:
+        InputError: a row id belongs to no live row.
+    """
+    wanted = _integers(row_ids, "row id", np.uint64)
+    index = readers.row_id_index
+    if index is None:
+        return _table(plan, readers, *_places_of_addresses(readers, wanted, wanted, "row id"))
+    addresses, is_known = index.find(wanted)
+    if not is_known.all():
+        raise _unknown("row id", wanted[~is_known])
+    return _table(plan, readers, *_places_of_addresses(readers, addresses, wanted, "row id"))
+
+
+def _take_one(plan: ScanPlan, readers: Readers, row: int) -> pa.Table:
+    """Take one row without the detour over arrays of places."""
+    if not 0 <= row < readers.starts[-1]:
+        _check_offsets(np.array([row], object), readers.starts[-1])
+    position, offset = readers.locate(row)
+    reader = readers[position]
+    columns = reader.read(plan.late, range(offset, offset + 1))
+    for slot, field in plan.blobs:
+        columns[slot] = read_payloads(reader.opened, field, columns[slot])
+    return table_of(plan.schema, finish(plan, 1, columns))
+
+
+def _integers(numbers: Numbers, what: str, dtype: type[np.integer[Any]]) -> npt.NDArray[Any]:
+    """Turn what the caller gave into an array, minding the sign."""
+    if isinstance(numbers, pa.Array | pa.ChunkedArray):
+        numbers = numbers.to_numpy()
+    try:
+        found = np.asarray(numbers)
+        if found.size == 0:
+            return np.empty(0, dtype)
+        if found.ndim != 1 or found.dtype.kind not in "iuO":
+            raise TypeError
+        if found.dtype.kind != "u" and bool((found < 0).any()):
+            raise InputError(f"{what} {int(found.min())} is negative; count from 0")
+        return found.astype(dtype)
+    except (TypeError, ValueError, OverflowError) as cause:
+        if isinstance(cause, InputError):
+            raise
+        raise InputError(f"each {what} must be a whole number below 2**64") from cause
+
+
+def _check_offsets(numbers: npt.NDArray[Any], rows: int) -> None:
+    if not len(numbers):
+        return
+    if int(numbers.min()) < 0:
+        raise InputError(f"offset {int(numbers.min())} is negative; count from 0")
+    beyond = numbers[numbers >= rows]
+    if len(beyond):
+        raise InputError(f"there is no row {_some(beyond)}; the table has {rows} rows")
+
+
+def _unknown(what: str, wanted: npt.NDArray[Any]) -> InputError:
+    return InputError(f"no live row has the {what} {_some(wanted)}")
+
+
+def _some(wanted: npt.NDArray[Any]) -> str:
+    shown = ", ".join(str(int(number)) for number in wanted[:SHOWN])
+    more = len(wanted) - SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _places(readers: Readers, numbers: Integers) -> tuple[Integers, Integers]:
+    """Return the fragment's position and the offset within it for each live row number."""
+    starts = np.array(readers.starts)
+    positions = np.searchsorted(starts, numbers, side="right") - 1
+    offsets = numbers - starts[positions]
+    for position in np.unique(positions).tolist():
+        deletions = readers[position].opened.deletions
+        if deletions is not None:
+            of_fragment = positions == position
+            offsets[of_fragment] = deletions.physical(offsets[of_fragment])
+    return positions, offsets
+
+
+def _places_of_addresses(
+    readers: Readers, addresses: npt.NDArray[np.uint64], named: npt.NDArray[np.uint64], what: str
+) -> tuple[Integers, Integers]:
+    """Return the place of each address; ``named`` is what the caller calls the rows."""
+    offsets = (addresses & np.uint64(MAX_OFFSET)).astype(np.int64)
+    fragments = (addresses >> np.uint64(OFFSET_BITS)).astype(np.int64)
+    positions = np.empty(len(offsets), np.int64)
+    is_live = np.ones(len(offsets), np.bool_)
+    for fragment_id in np.unique(fragments).tolist():
+        of_fragment = fragments == fragment_id
+        position = readers.positions.get(fragment_id)
+        if position is None:
+            is_live[of_fragment] = False
+            continue
+        positions[of_fragment] = position
+        opened = readers[position].opened
+        is_live[of_fragment] = offsets[of_fragment] < opened.rows
+        if opened.deletions is not None:
+            is_live[of_fragment] &= ~opened.deletions.are(offsets[of_fragment])
+    if not is_live.all():
+        raise _unknown(what, named[~is_live])
+    return positions, offsets
+
+
+def _table(plan: ScanPlan, readers: Readers, positions: Integers, offsets: Integers) -> pa.Table:
+    keys = positions << OFFSET_BITS | offsets
+    order = None
+    if not bool((keys[1:] > keys[:-1]).all()):
+        keys, order = np.unique(keys, return_inverse=True)
+    columns = _gather(plan, readers, keys)
+    if order is not None:
+        places = pa.array(order)
+        columns = [reorder(column, places) for column in columns]
+    piece = finish(plan, len(positions), columns) if len(positions) else _nothing(plan)
+    return table_of(plan.schema, piece)
+
+
+def _nothing(plan: ScanPlan) -> Piece:
+    return Piece(0, [[] for _ in plan.schema])
+
+
+def _gather(plan: ScanPlan, readers: Readers, keys: Integers) -> Columns:
+    """Read the rows of each fragment; keys are its position and the offset, ascending."""
+    positions = keys >> OFFSET_BITS
+    offsets = keys & MAX_OFFSET
+    edges = [0, *(np.flatnonzero(positions[1:] != positions[:-1]) + 1).tolist(), len(keys)]
+    columns: Columns = [[] for _ in plan.names]
+    if not len(keys):
+        return columns
+    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+        reader = readers[int(positions[start])]
+        found = reader.read(plan.late, offsets[start:stop])
+        for slot, field in plan.blobs:
+            found[slot] = read_payloads(reader.opened, field, found[slot])
+        for column, chunks in zip(columns, found, strict=True):
+            column += chunks
+    return columns

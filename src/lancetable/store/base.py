@@ -1,0 +1,65 @@
+"""What the rest of the library expects of a place that keeps bytes."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from lancetable.store.ranges import ByteRange
+
+
+class Entry(NamedTuple):
+    """One object of a listing; ``modified`` is seconds since the epoch."""
+
+    path: str
+    size: int
+    modified: float
+
+
+class ReadableFile(Protocol):
+    """One immutable object, opened for reading at any position."""
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        ...
+
+    @property
+    def is_mapped(self) -> bool:
+        """True when a range of any size costs nothing until its bytes are touched."""
+        ...
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[memoryview]:
+        """Return the bytes of each range; all lie inside the file."""
+        ...
+
+
+class Store(Protocol):
+    """Objects below one root, named by relative paths with ``/`` between the parts."""
+
+    @property
+    def root(self) -> str:
+        """The root as the user would write it; used in messages."""
+        ...
+
+    def open(self, path: str, *, size: int | None = None) -> ReadableFile:
+        """Open one object; a known ``size`` may save a request.
+
+        Raises:
+            FileNotFoundInStoreError: there is no such object.
+        """
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Return the whole content of one object.
+
+        Raises:
+            FileNotFoundInStoreError: there is no such object.
+        """
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Say whether there is such an object."""
+        ...
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        """Yield the objects below a folder at any depth, in no particular order."""
+        ...

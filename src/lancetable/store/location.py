@@ -1,0 +1,49 @@
+"""Where a table lives: a picklable address that opens its store."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from lancetable.errors import InputError, UnsupportedError
+from lancetable.store.base import Store
+from lancetable.store.local import LocalStore
+
+
+@dataclass(frozen=True, slots=True)
+class TableLocation:
+    """A folder of files, local or in an object store."""
+
+    uri: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def open(self) -> Store:
+        """Return the store that holds this folder.
+
+        Raises:
+            UnsupportedError: the address names a kind of store that is not known.
+        """
+        return LocalStore(_local_path(self.uri))
+
+    def child(self, path: str) -> "TableLocation":
+        """Return the location of a folder below this one."""
+        return TableLocation(f"{self.uri.rstrip('/')}/{path}", self.options)
+
+
+def _local_path(uri: str) -> str:
+    """Turn a path or a ``file:`` address into an absolute path."""
+    if not uri:
+        raise InputError("the address of the table is empty; give a path such as 'data/events'")
+    scheme, separator, _ = uri.partition("://")
+    if not separator or len(scheme) < 2:  # one letter before a colon is a drive
+        if uri.startswith("file:"):
+            return _local_path(f"file://{uri[5:]}")
+        return os.path.abspath(os.path.expanduser(uri))  # noqa: PTH100, PTH111 - no file is touched
+    if scheme in {"file", "file-object-store"}:
+        parts = urlsplit(uri)
+        if parts.netloc not in {"", "localhost"}:
+            raise InputError(f"{uri}: a file address names no host; write file:///path")
+        return os.path.abspath(unquote(parts.path))  # noqa: PTH100
+    raise UnsupportedError(
+        f"{uri}: this release reads tables on local disks only; copy the table or mount the bucket"
+    )

@@ -1,0 +1,316 @@
+"""The table a user holds: one version of it, and what can be asked of it.
+
+Nothing here loads pyarrow or numpy before it is needed, so that opening and counting stay cheap.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from lancetable.commit import refs, versions
+from lancetable.errors import InputError
+from lancetable.format.manifest.codec import live_rows
+from lancetable.store import TableLocation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lancetable.commit.refs import BranchInfo, TagInfo
+    from lancetable.commit.snapshot import Snapshot
+    from lancetable.commit.versions import VersionInfo
+    from lancetable.format.manifest.model import Fragment, IndexSegment
+    from lancetable.fragment.blobfile import BlobFile
+    from lancetable.fragment.readers import Readers
+    from lancetable.scan.plan import ScanPlan
+    from lancetable.scan.request import Blobs, ColumnsArgument, Where
+    from lancetable.scan.scanner import Scan
+    from lancetable.scan.take import Numbers
+
+KEPT_PLANS = 16
+
+
+def open_table(  # noqa: PLR0913 - one argument for each way to name a version
+    uri: str,
+    *,
+    version: int | None = None,
+    tag: str | None = None,
+    branch: str | None = None,
+    as_of: datetime | str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> "Table":
+    """Open a table at its latest version, or at the one that is named.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        VersionNotFoundError: it has no such version, or it was cleaned away.
+        RefNotFoundError: it has no such tag or branch.
+        UnsupportedError: it uses a feature this release does not know.
+    """
+    location = TableLocation(str(uri), dict(storage_options or {}))
+    snapshot = versions.load(location, version=version, tag=tag, branch=branch, as_of=as_of)
+    return Table(location, snapshot)
+
+
+class Table:
+    """One version of a table. ``refresh`` and ``checkout`` move it to another."""
+
+    __slots__ = ("__weakref__", "_location", "_plans", "_readers", "_snapshot")
+
+    def __init__(self, location: TableLocation, snapshot: "Snapshot") -> None:
+        self._location = location
+        self._move(snapshot)
+
+    def _move(self, snapshot: "Snapshot") -> None:
+        self._snapshot = snapshot
+        self._readers: Readers | None = None
+        self._plans: dict[tuple[str, ...] | None, ScanPlan] = {}
+
+    @property
+    def uri(self) -> str:
+        """Where the table is."""
+        return self._location.uri
+
+    @property
+    def version(self) -> int:
+        """The number of this version."""
+        return self._snapshot.manifest.version
+
+    @property
+    def branch(self) -> str | None:
+        """The branch; None for the main one."""
+        return self._snapshot.branch
+
+    @property
+    def timestamp(self) -> datetime | None:
+        """When this version was committed."""
+        return self._snapshot.manifest.timestamp
+
+    @property
+    def schema(self) -> "pa.Schema":
+        """The columns, as a scan returns them."""
+        from lancetable.format.schema.types import arrow_schema
+
+        return arrow_schema(self._snapshot.manifest.schema)
+
+    @property
+    def fragments(self) -> "Sequence[Fragment]":
+        """The fragments in the order their rows are read."""
+        return self._snapshot.manifest.fragments
+
+    @property
+    def indices(self) -> "Sequence[IndexSegment]":
+        """The segments of all indices."""
+        return self._snapshot.indices()
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What users noted about the table."""
+        return dict(self._snapshot.manifest.table_metadata or {})
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The settings kept with the table."""
+        return dict(self._snapshot.manifest.config or {})
+
+    @property
+    def tags(self) -> "Mapping[str, TagInfo]":
+        """The tags by name."""
+        return refs.tags(self._location)
+
+    @property
+    def branches(self) -> "Mapping[str, BranchInfo]":
+        """The branches by name."""
+        return refs.branches(self._location)
+
+    @property
+    def size(self) -> int:
+        """The bytes of the data files, as far as the manifest knows them."""
+        return sum(file.size or 0 for fragment in self.fragments for file in fragment.files)
+
+    def versions(self, *, detail: bool = True) -> "list[VersionInfo]":
+        """Return the versions that can be opened, oldest first.
+
+        Without ``detail`` no manifest is read: numbers, paths and sizes only.
+        """
+        return versions.list_versions(self._snapshot, detail=detail)
+
+    def refresh(self) -> "Table":
+        """Move to the latest version of the same branch."""
+        self._move(versions.load(self._location, branch=self.branch))
+        return self
+
+    def checkout(
+        self,
+        version: int | None = None,
+        *,
+        tag: str | None = None,
+        branch: str | None = None,
+        as_of: datetime | str | None = None,
+    ) -> "Table":
+        """Move to another version; one of this branch unless a tag or a branch is named."""
+        if tag is None and branch is None:
+            branch = self.branch
+        self._move(
+            versions.load(self._location, version=version, tag=tag, branch=branch, as_of=as_of)
+        )
+        return self
+
+    def count(self, where: "Where" = None) -> int:
+        """Return the number of rows, or of those for which a predicate is true."""
+        if where is not None:
+            return self.scan(columns=[], where=where).count()
+        known = live_rows(self._snapshot.manifest)
+        return self._opened().starts[-1] if known is None else known
+
+    def scan(  # noqa: PLR0913 - the vocabulary of a query
+        self,
+        columns: "ColumnsArgument" = None,
+        *,
+        where: "Where" = None,
+        limit: int | None = None,
+        offset: int = 0,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blobs: "Blobs" = "descriptions",
+        **options: int,
+    ) -> "Scan":
+        """Describe rows to read; nothing is read before the result is asked for them.
+
+        Args:
+            columns: names and nested paths, or a dict of names and SQL expressions.
+            where: a predicate, as SQL text or an Arrow expression.
+            limit: the most rows to return.
+            offset: how many rows to leave out first.
+            with_row_id: add the column ``_rowid``.
+            with_row_address: add the column ``_rowaddr``.
+            blobs: what blob columns hold: ``descriptions`` or ``bytes``.
+            options: fields of :class:`lancetable.scan.request.ScanOptions`, such as
+                ``batch_rows``, ``memory_bytes`` and ``threads``.
+        """
+        from lancetable.scan.request import ScanRequest, parse_columns, parse_options, parse_where
+        from lancetable.scan.scanner import Scan
+
+        selection = parse_columns(columns)
+        request = ScanRequest(
+            columns=selection.columns,
+            expressions=selection.expressions,
+            where=parse_where(where),
+            limit=limit,
+            offset=offset,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            blobs=blobs,
+        )
+        return Scan(self._opened(), request, parse_options(options))
+
+    def take(
+        self,
+        offsets: "Numbers | None" = None,
+        *,
+        row_ids: "Numbers | None" = None,
+        row_addresses: "Numbers | None" = None,
+        columns: "ColumnsArgument" = None,
+    ) -> "pa.Table":
+        """Return single rows in the order given, by running number, row id or row address.
+
+        Raises:
+            InputError: there is no such live row, or not exactly one way to name rows is used.
+        """
+        from lancetable.scan.take import take_addresses, take_offsets, take_row_ids
+
+        if (offsets is None) + (row_ids is None) + (row_addresses is None) != 2:
+            raise InputError("give exactly one of offsets, row_ids and row_addresses")
+        plan, readers = self._plan(columns), self._opened()
+        if offsets is not None:
+            return take_offsets(plan, readers, offsets)
+        if row_ids is not None:
+            return take_row_ids(plan, readers, row_ids)
+        return take_addresses(plan, readers, row_addresses)
+
+    def head(self, rows: int = 10, *, columns: "ColumnsArgument" = None) -> "pa.Table":
+        """Return the first rows."""
+        return self.scan(columns, limit=rows).to_arrow()
+
+    def sample(
+        self, rows: int, *, seed: int | None = None, columns: "ColumnsArgument" = None
+    ) -> "pa.Table":
+        """Return rows chosen at random, in table order; all of them when there are not more."""
+        if rows < 0:
+            raise InputError(f"a sample cannot have {rows} rows")
+        total = self.count()
+        chosen = random.Random(seed).sample(range(total), min(rows, total))  # noqa: S311
+        return self.take(sorted(chosen), columns=columns)
+
+    def blobs(
+        self,
+        column: str,
+        offsets: "Numbers | None" = None,
+        *,
+        row_ids: "Numbers | None" = None,
+        row_addresses: "Numbers | None" = None,
+        allow_external: bool = False,
+    ) -> "list[BlobFile | None]":
+        """Return the blobs of single rows as files, None where there is none.
+
+        Args:
+            column: the blob column, or the path to it.
+            offsets: running numbers of the rows; or give ``row_ids`` or ``row_addresses``.
+            row_ids: row ids of the rows.
+            row_addresses: addresses of the rows.
+            allow_external: follow blobs that point at files outside the table. Only for tables
+                whose writer you trust.
+        """
+        from lancetable.format.schema.project import resolve
+        from lancetable.fragment.blobs import blob_field
+        from lancetable.scan.blobs import open_blobs
+
+        field = blob_field(resolve(self._snapshot.manifest.schema, column))
+        rows = self.take(
+            offsets, row_ids=row_ids, row_addresses=row_addresses, columns=[column, "_rowaddr"]
+        )
+        return open_blobs(self._opened(), field, rows, allow_external=allow_external)
+
+    def _opened(self) -> "Readers":
+        if self._readers is None:
+            from lancetable.fragment.readers import Readers
+
+            self._readers = Readers(self._snapshot)
+        return self._readers
+
+    def _plan(self, columns: "ColumnsArgument") -> "ScanPlan":
+        """Return the plan of a take; the last few are kept."""
+        key = None if columns is None else tuple(columns)
+        found = None if isinstance(columns, (Mapping, str)) else self._plans.get(key)
+        if found is None:
+            from lancetable.scan.plan import plan
+            from lancetable.scan.request import ScanRequest, parse_columns
+
+            selection = parse_columns(columns)
+            request = ScanRequest(selection.columns, selection.expressions)
+            found = plan(self._snapshot.manifest.schema, request)
+            if selection.expressions is None:
+                if len(self._plans) >= KEPT_PLANS:
+                    self._plans.clear()
+                self._plans[key] = found
+        return found
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _reopened, (self._location, self.version, self.branch)
+
+    def __repr__(self) -> str:
+        from lancetable.scan.show import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from lancetable.scan.show import as_html
+
+        return as_html(self)
+
+
+def _reopened(location: TableLocation, version: int, branch: str | None) -> Table:
+    return Table(location, versions.load(location, version=version, branch=branch))

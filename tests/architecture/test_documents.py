@@ -1,0 +1,93 @@
+"""The documents: the tree is complete, the examples run, and no machine shows through."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tests.conftest import ROOT
+
+SOURCES = ROOT / "src" / "lancetable"
+EXAMPLES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+
+# Written in two halves so that this file does not contain what it looks for.
+TRACES = [
+    re.compile(first + second)
+    for first, second in [
+        (r"(?<![\w.])/(?:home|Users|root|work", r")/\w"),
+        (r"/(?:tmp|var/folders", r")/\w"),
+        (r"(?:files\.pythonhosted|pypi|test\.pypi", r")\.org"),
+        (r"[\w.-]*(?:artifactory|nexus|devpi|pypi-proxy", r")[\w.-]*"),
+        (r"(?:index-url|find-links|trusted-host", r")\b"),
+    ]
+]
+
+
+def _tracked() -> list[str]:
+    if shutil.which("git") and (ROOT / ".git").exists():
+        listed = subprocess.run(
+            ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return listed.stdout.splitlines()
+    skipped = {".venv", ".venv-proto", "__pycache__", ".git"}
+    return [
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.rglob("*")
+        if path.is_file() and not skipped & set(path.relative_to(ROOT).parts)
+    ]
+
+
+def test_the_tree_in_the_architecture_names_every_package() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    tree = text.partition("```\n")[2].partition("```")[0]
+    drawn = set(re.findall(r"[├└]── ([\w/]+)", tree))
+    for package in SOURCES.rglob("__init__.py"):
+        if package.parent != SOURCES:
+            assert f"{package.parent.name}/" in drawn, package
+    for module in SOURCES.glob("*.py"):
+        assert module.stem in {name.removesuffix(".py") for name in drawn}, module
+
+
+def test_the_architecture_has_a_paragraph_for_each_package() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    for package in SOURCES.iterdir():
+        if (package / "__init__.py").exists():
+            assert f"\n**`{package.name}`**" in text, package
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_examples_run(path, tmp_path, monkeypatch) -> None:
+    (tmp_path / "tests").symlink_to(ROOT / "tests", target_is_directory=True)
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, object] = {"__name__": "example"}
+    for block in PYTHON_BLOCK.findall(path.read_text("utf-8")):
+        exec(compile(block, path.name, "exec"), scope)
+
+
+def test_the_readme_has_an_example() -> None:
+    assert PYTHON_BLOCK.search((ROOT / "README.md").read_text("utf-8"))
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for target in LINK.findall(path.read_text("utf-8")):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_no_machine_shows_through() -> None:
+    for name in _tracked():
+        path = ROOT / name
+        if not path.is_file():
+            continue
+        try:
+            text = path.read_text("utf-8")
+        except UnicodeDecodeError:
+            continue
+        assert [found for trace in TRACES for found in trace.findall(text)] == [], name

@@ -1,0 +1,27 @@
+"""What every test may rely on: the golden tables, and how hard hypothesis tries."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+GOLDEN = ROOT / "tests" / "golden"
+
+_patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("dev", _patient, max_examples=50)
+settings.register_profile("ci", _patient, max_examples=500, derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture(scope="session")
+def golden() -> Path:
+    """The folder of frozen tables and files."""
+    return GOLDEN
+
+
+@pytest.fixture(scope="session")
+def history() -> str:
+    """A small table of six versions with deletions, an added column and a tag."""
+    return str(GOLDEN / "history.lance")
