@@ -28,7 +28,7 @@ def main() -> None:
     for entry in table.versions():
         old = lancetable.open_table(str(TABLE), version=entry.version)
         show(f"version {entry.version} of {entry.timestamp:%Y-%m-%d}", f"{old.count()} rows")
-    show("tags", dict(table.tags))
+    show("tags", {name: f"version {tag.version}" for name, tag in table.tags.items()})
 
 
 if __name__ == "__main__":

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from lancetable.scan.plan import ScanPlan
     from lancetable.scan.request import Blobs, ColumnsArgument, Where
     from lancetable.scan.scanner import Scan
+    from lancetable.scan.show import Portrait
     from lancetable.scan.take import Numbers
 
 KEPT_PLANS = 16
 
 
-def open_table(  # noqa: PLR0913 - one argument for each way to name a version
+def open_table(
     uri: str,
     *,
     version: int | None = None,
@@ -304,12 +305,27 @@ class Table:
     def __repr__(self) -> str:
         from lancetable.scan.show import as_text
 
-        return as_text(self)
+        return as_text(self._portrait())
 
     def _repr_html_(self) -> str:
         from lancetable.scan.show import as_html
 
-        return as_html(self)
+        return as_html(self._portrait())
+
+    def _portrait(self) -> "Portrait":
+        from lancetable.scan.show import Portrait
+
+        return Portrait(
+            uri=self.uri,
+            version=self.version,
+            branch=self.branch,
+            timestamp=self.timestamp,
+            rows=self.count(),
+            fragments=len(self.fragments),
+            size=self.size,
+            indices=sorted({segment.name for segment in self.indices}),
+            schema=self.schema,
+        )
 
 
 def _reopened(location: TableLocation, version: int, branch: str | None) -> Table:

@@ -114,14 +114,14 @@ def _plain_container(value: object) -> object:
 
 def _text(value: object) -> str:
     match value:
-        case None:
-            return ""
-        case str():
-            return value
+        case None | str():
+            return value or ""
         case bytes() | bytearray() | memoryview():
             return f"{bytes(value[:16]).hex()}{'…' if len(value) > 16 else ''}"
         case datetime():
             return value.isoformat(sep=" ")
+        case list() if all(isinstance(item, str) for item in value):
+            return ", ".join(value)
         case Mapping() | list() | tuple():
             return json.dumps(plain(value), ensure_ascii=False) if value else ""
         case _:

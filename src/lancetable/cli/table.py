@@ -88,16 +88,16 @@ def head(  # noqa: PLR0913
 def versions(uri: Uri, *, branch: Branch = None, json: Json = False) -> None:
     """The versions of a table, oldest first."""
     table = Pick(branch=branch).open(uri)
-    rows = [
+    tags: dict[int, list[str]] = {}
+    for name, tag in sorted(table.tags.items()):
+        if tag.branch == table.branch:
+            tags.setdefault(tag.version, []).append(name)
+    rows: list[dict[str, object]] = [
         {
             "version": entry.version,
             "timestamp": entry.timestamp,
             "operation": entry.operation,
-            "tags": sorted(
-                name
-                for name, tag in table.tags.items()
-                if tag.version == entry.version and tag.branch == table.branch
-            ),
+            "tags": tags.get(entry.version, []),
             "manifest": entry.path,
             "bytes": entry.size,
         }
@@ -106,16 +106,7 @@ def versions(uri: Uri, *, branch: Branch = None, json: Json = False) -> None:
     if json:
         show.as_json(rows)
     else:
-        short = [
-            {
-                "version": row["version"],
-                "timestamp": f"{row['timestamp']:%Y-%m-%d %H:%M:%S%z}" if row["timestamp"] else "",
-                "operation": row["operation"],
-                "tags": ", ".join(row["tags"]),
-            }
-            for row in rows
-        ]
-        show.as_table(short, title=f"{len(rows)} versions", numbers=("version",))
+        show.as_table(rows, title=f"{len(rows)} versions", numbers=("version", "bytes"))
 
 
 def fragments(

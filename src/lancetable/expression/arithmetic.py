@@ -29,13 +29,16 @@ _FLOATING: Mapping[Operation, Callable[[pa.Array, pa.Array], pa.Array]] = {
     Operation.DIVIDE: pc.divide,
 }
 
+# Products of small integers rarely fit their own type.
+_WIDER = {each: pa.int32() for each in (pa.int8(), pa.int16(), pa.uint8(), pa.uint16())}
+
 
 def operand_types(
     op: Operation, left: pa.DataType, right: pa.DataType
 ) -> tuple[pa.DataType, pa.DataType] | None:
     """Return the types both operands must be cast to, or None if the operation has no meaning."""
     if is_number(left) and is_number(right):
-        return _number_types(left, right)
+        return _number_types(op, left, right)
     interval = pa.month_day_nano_interval()
     if op is Operation.ADD and left.equals(interval) and is_instant(right):
         return left, right
@@ -52,8 +55,15 @@ def operand_types(
     return None
 
 
-def _number_types(left: pa.DataType, right: pa.DataType) -> tuple[pa.DataType, pa.DataType]:
+def _number_types(
+    op: Operation, left: pa.DataType, right: pa.DataType
+) -> tuple[pa.DataType, pa.DataType]:
     shared = common_type(left, right)
+    if pt.is_integer(shared) and op not in {Operation.DIVIDE, Operation.REMAINDER}:
+        shared = _WIDER.get(shared, shared)
+        if op is Operation.SUBTRACT and pt.is_unsigned_integer(shared):
+            # The difference of two counts may be negative.
+            shared = pa.int64()
     if shared is not None and pt.is_decimal(shared):
         # Arrow derives the result's precision from the operands' own.
         return as_decimal(left), as_decimal(right)

@@ -67,6 +67,8 @@ def _convert(values: pa.Array, type_: pa.DataType) -> pa.Array:
         return _to_decimal(values, type_)
     if pt.is_integer(type_) and (pt.is_floating(source) or pt.is_decimal(source)):
         return _to_integer(values, type_)
+    if pt.is_floating(type_) and pt.is_integer(source):
+        return values.cast(type_, safe=False)
     if is_text(type_):
         return _to_text(values, type_)
     if is_text(source):
@@ -170,6 +172,7 @@ def _text_to_timestamp(text: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _text_to_time(text: pa.Array, type_: pa.DataType) -> pa.Array:
-    digits = _DIGITS[type_.unit]
-    kept = rf"(\.[0-9]{{{digits}}})[0-9]+" if digits else r"()\.[0-9]+"
-    return pc.replace_substring_regex(text, kept, r"\1").cast(type_)
+    # Arrow reads times only as part of a timestamp.
+    day = pa.scalar("1970-01-01", text.type)
+    moments = pc.binary_join_element_wise(day, text, pa.scalar(" ", text.type))
+    return _text_to_timestamp(moments, pa.timestamp(type_.unit)).cast(type_)

@@ -71,11 +71,13 @@ def _compare_floats(op: Comparison, left: pa.Array, right: pa.Array) -> pa.Array
 def _compare_nested(op: Comparison, left: pa.Array, right: pa.Array) -> pa.Array:
     if op not in {Comparison.EQ, Comparison.NE}:
         raise ExpressionError(f"values of type {left.type} have no order; use = or <>")
-    rows = max(len(each) if isinstance(each, pa.Array) else 1 for each in (left, right))
+    constant = isinstance(left, pa.Scalar)
+    rows = 1 if constant else len(left)
     pairs = zip(_listed(left, rows), _listed(right, rows), strict=True)
     equal = [None if one is None or other is None else one == other for one, other in pairs]
     same = pa.array(equal, pa.bool_())
-    return same if op is Comparison.EQ else pc.invert(same)
+    result = same if op is Comparison.EQ else pc.invert(same)
+    return result[0] if constant else result
 
 
 def _listed(values: pa.Array, rows: int) -> list[object]:

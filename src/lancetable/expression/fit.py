@@ -31,6 +31,8 @@ def fit_value(scalar: pa.Scalar, type_: pa.DataType) -> pa.Scalar | None:
     if scalar.type.equals(type_):
         return scalar
     if _is_counted(type_):
+        if not fits_kind(scalar, type_):
+            return None
         place = _place(scalar, type_)
         if not isinstance(place, Fraction) or place.denominator != 1:
             return None

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancetable.expression.compare import compare
-from lancetable.expression.signature import Function, Kind, function, listed
+from lancetable.expression.signature import Function, Kind, function, listed, spread
 from lancetable.expression.tree import Comparison
 
 
@@ -112,7 +112,7 @@ def make_list(arguments: Sequence[pa.Array]) -> pa.Array:
     """Join the arguments of each row to one list."""
     rows = len(arguments[0])
     type_ = arguments[0].type
-    arrays = [pa.repeat(each, rows) if isinstance(each, pa.Scalar) else each for each in arguments]
+    arrays = [spread(each, rows) for each in arguments]
     joined = pa.concat_arrays(arrays) if arrays else pa.array([], type_)
     order = np.arange(len(arrays) * rows).reshape(len(arrays), rows).T.ravel()
     offsets = np.arange(0, (rows + 1) * len(arrays), len(arrays), dtype=np.int32)

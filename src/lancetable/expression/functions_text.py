@@ -225,6 +225,9 @@ TEXT_FUNCTIONS: Mapping[str, Function] = {
     "octet_length": function(
         _unary(lambda values: pc.binary_length(values).cast(pa.int32())), Kind.BYTES
     ),
+    "bit_length": function(
+        _unary(lambda values: pc.multiply(pc.binary_length(values), 8).cast(pa.int32())), Kind.BYTES
+    ),
     "substr": _SUBSTR,
     "substring": _SUBSTR,
     "left": function(by_row(_left, pa.string()), _TEXT, _INT),
@@ -262,6 +265,9 @@ TEXT_FUNCTIONS: Mapping[str, Function] = {
     "regexp_like": _REGEXP_LIKE,
     "regexp_match": function(
         by_row(_regexp_match, pa.list_(pa.string())), _TEXT, _TEXT, _TEXT, least=2
+    ),
+    "regexp_count": function(
+        by_row(lambda text, pattern: len(_regex(pattern).findall(text)), pa.int64()), _TEXT, _TEXT
     ),
     "regexp_replace": function(
         by_row(_regexp_replace, pa.string()), _TEXT, _TEXT, _TEXT, _TEXT, least=3

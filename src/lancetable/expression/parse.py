@@ -150,8 +150,7 @@ class _Translation:
             raise _error(self._text, None, "an operand is missing")
         kind = type(node)
         if kind in _COMPARISONS:
-            left, right = self.translate(node.this), self.translate(node.expression)
-            return Compare(_COMPARISONS[kind], left, right)
+            return self._compare(node)
         if kind in _OPERATIONS:
             left, right = self.translate(node.this), self.translate(node.expression)
             return Arithmetic(_OPERATIONS[kind], left, right)
@@ -159,6 +158,31 @@ class _Translation:
         if rule is None:
             raise self._refuse(node, f"{_sql(node)!r} is not supported in an expression")
         return rule(node)
+
+    def _compare(self, node: exp.Expression) -> Expression:
+        left, right = self.translate(node.this), node.expression
+        # sqlglot binds IS tighter than a comparison, SQL the other way round.
+        inner = right.this if self._is_implied(right) else right
+        denied = isinstance(inner, exp.Not) and isinstance(inner.this, exp.Is)
+        test = inner.this if denied else inner
+        if inner is right or not isinstance(test, exp.Is):
+            return Compare(_COMPARISONS[type(node)], left, self.translate(right))
+        compared = Compare(_COMPARISONS[type(node)], left, self.translate(test.this))
+        found = self._is(test, compared)
+        return negate(found) if denied else found
+
+    def _is_implied(self, node: exp.Expression) -> bool:
+        """Whether sqlglot put these parentheses, not the user: the text has fewer of them."""
+        start = _position(node)
+        if not isinstance(node, exp.Paren) or start is None:
+            return False
+        before = self._text[:start].replace(" ", "").replace("\n", "")
+        written = len(before) - len(before.rstrip("("))
+        layers, inner = 0, node
+        while isinstance(inner, exp.Expression):
+            layers += isinstance(inner, exp.Paren)
+            inner = inner.this
+        return layers > written
 
     def _refuse(self, node: exp.Expression, reason: str) -> ExpressionError:
         return _error(self._text, _position(node), reason)
@@ -240,8 +264,8 @@ class _Translation:
             return negate(self._like(inner.this, mark.this))
         return self._like(inner, mark.this)
 
-    def _is(self, node: exp.Expression) -> Expression:
-        operand = self.translate(node.this)
+    def _is(self, node: exp.Expression, operand: Expression | None = None) -> Expression:
+        operand = self.translate(node.this) if operand is None else operand
         if isinstance(node.expression, exp.Null):
             return IsNull(operand)
         if isinstance(node.expression, exp.Boolean):

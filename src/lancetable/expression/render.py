@@ -118,6 +118,10 @@ def type_name(type_: pa.DataType) -> str:
     """Name an Arrow type the way SQL does, where SQL has a name for it."""
     if pt.is_decimal(type_):
         return f"decimal({type_.precision}, {type_.scale})"
+    if pt.is_timestamp(type_) and type_.tz == "UTC":
+        return type_name(pa.timestamp(type_.unit)).replace("timestamp", "timestamptz")
+    if pt.is_list(type_):
+        return f"array<{type_name(type_.value_type)}>"
     return _TYPE_NAMES.get(type_, str(type_))
 
 

@@ -92,6 +92,14 @@ def listed(values: pa.Array, rows: int) -> list[object]:
     return list(values.to_pylist())
 
 
+def spread(value: pa.Array, rows: int) -> pa.Array:
+    """Return a value as an array with one entry per row."""
+    if not isinstance(value, pa.Scalar):
+        return value
+    # Arrow cannot repeat a list zero times.
+    return pa.repeat(value, rows) if rows else pa.nulls(0, value.type)
+
+
 def constants(arguments: Sequence[pa.Array]) -> bool:
     """Whether all arguments but the first are constants that are not null."""
     return all(isinstance(each, pa.Scalar) and each.is_valid for each in arguments[1:])

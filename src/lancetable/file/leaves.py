@@ -5,6 +5,7 @@ blobs and structs without fields. In 2.0 every struct and list owns one too, bef
 """
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from lancetable.file.model import V2_0, FileVersion
@@ -32,6 +33,7 @@ def owns_column(field: Field) -> bool:
     return not field.children or field.is_blob or field.is_packed
 
 
+@lru_cache(maxsize=4096)
 def leaves_of(field: Field) -> list[Leaf]:
     """Return the leaves of a field in depth-first order."""
     return list(_leaves(field, ()))

@@ -1,7 +1,7 @@
 """Rows and columns of one data file (2.0, 2.1, 2.2) as Arrow arrays."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -21,6 +21,7 @@ from lancetable.file.model import V2_0, FileVersion, Footer, PageInfo
 from lancetable.format.encoding.assemble import LeafRun, assemble, join_runs, leaf_run
 from lancetable.format.encoding.base import Column, Reading, Rows
 from lancetable.format.encoding.jsonb import jsonb_to_text
+from lancetable.format.encoding.leaf import Kind, kind_of, single_value
 from lancetable.format.encoding.v20.read import read_field
 from lancetable.format.schema.codec import decode_file_descriptor
 from lancetable.format.schema.model import Field, Schema
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from lancetable.format.encoding.entries import Entries, Layout, OpenPage
 
 TAIL_BYTES = 64 * 1024
+
+DECODING_FAILURES = (ValueError, IndexError, OverflowError, MemoryError, pa.ArrowException)
 
 T = TypeVar("T")
 
@@ -43,12 +46,13 @@ class FileReader:
     ) -> None:
         self._file = file
         self.path = path
-        with _placed(path, "footer"):
+        with _Placed(path, "footer"):
             self._footer, self._tail, self._tail_start = _read_tail(file)
             self._column_places = self._table(self._footer.column_table, self._footer.columns)
         self._numbers = columns
         self._columns: dict[int, Column] = {}
         self._open_pages: dict[tuple[int, int], OpenPage] = {}
+        self._plans: dict[int, tuple[Field, list[_LeafPlan]]] = {}
         self._schema: Schema | None = None
         self._rows: int | None = None
 
@@ -78,7 +82,7 @@ class FileReader:
     def rows(self) -> int:
         """Number of rows."""
         if self._rows is None:
-            with _placed(self.path, "file descriptor"):
+            with _Placed(self.path, "file descriptor"):
                 self._rows = decode_rows(self._descriptor_bytes())
         return self._rows
 
@@ -86,7 +90,7 @@ class FileReader:
     def schema(self) -> Schema:
         """The schema that the file itself carries."""
         if self._schema is None:
-            with _placed(self.path, "file descriptor"):
+            with _Placed(self.path, "file descriptor"):
                 self._schema = decode_file_descriptor(self._descriptor_bytes()).schema
         return self._schema
 
@@ -106,9 +110,31 @@ class FileReader:
             raise InputError(f"{self.path}: row {int(rows[-1])} is behind the last of {self.rows}")
         if self._footer.version == V2_0:
             return self._read_v20(fields, rows)
-        plans = [self._plan(leaf) for field in fields for leaf in leaves_of(field)]
+        plans = [plan for field in fields for plan in self._plans_of(field)]
+        if len(rows) == 1 and self._file.is_mapped:
+            cells = self._read_cells(plans, int(rows[0]))
+            if cells is not None:
+                return cells
         runs = iter(self._read_leaves(plans, rows))
         return [self._field_chunks(field, runs) for field in fields]
+
+    def _read_cells(self, plans: "Sequence[_LeafPlan]", row: int) -> list[list[pa.Array]] | None:
+        """Read one row of plain columns value by value; None when a column is not plain."""
+        cells: list[list[pa.Array]] = []
+        for plan in plans:
+            if not plan.is_simple:
+                return None
+            index = plan.column.page_of(row)
+            opened = self._open_pages.get((plan.number, index))
+            if opened is None:
+                return None
+            with _Placed(self.path, f"column {plan.number} page {index}"):
+                value = opened.cell(row - plan.column.pages[index].first_row)
+                array = None if value is None else single_value(value, plan.kind)
+            if array is None:
+                return None
+            cells.append([array])
+        return cells
 
     def pages(self) -> list[PageInfo]:
         """Describe every page of the file."""
@@ -154,6 +180,16 @@ class FileReader:
             )
         return drive(self._file, readings)
 
+    def _plans_of(self, field: Field) -> "list[_LeafPlan]":
+        known = self._plans.get(id(field))
+        if known is None:
+            # The field is kept beside its plans so that its identity stays its own.
+            known = self._plans[id(field)] = (
+                field,
+                [self._plan(leaf) for leaf in leaves_of(field)],
+            )
+        return known[1]
+
     def _plan(self, leaf: Leaf) -> "_LeafPlan":
         number = self._column_numbers().get(leaf.field.id, -1)
         column = self._column(number)
@@ -165,8 +201,9 @@ class FileReader:
         if field.is_packed and not field.is_blob:
             # The stored rows hold all children, also those that were not asked for.
             field = _find(self.schema, field) or field
-        type_ = pa.large_binary() if field.is_json else arrow_type(field)
-        return _LeafPlan(leaf, number, column, type_)
+        kind = kind_of(pa.large_binary()) if field.is_json else _kind_of_field(field)
+        is_simple = leaf.depth == 0 and not (field.is_json or field.is_packed or field.is_blob)
+        return _LeafPlan(leaf, number, column, kind, is_simple)
 
     def _read_leaves(self, plans: Sequence["_LeafPlan"], rows: Rows) -> Iterator[list[LeafRun]]:
         readings: list[Reading[LeafRun]] = []
@@ -194,12 +231,12 @@ class FileReader:
             opened = yield from layout.open(page, is_mapped=self._file.is_mapped)
             self._open_pages[key] = opened
         entries: Entries = yield from opened.read(rows)
-        return leaf_run(entries, layout.layers, plan.type, plan.leaf.widths)
+        return leaf_run(entries, layout.layers, plan.kind, plan.leaf.widths)
 
     def _translated(self, plan: "_LeafPlan", run: LeafRun) -> LeafRun:
         field = plan.leaf.field
         if field.is_json:
-            with _placed(self.path, f"column {plan.number}"):
+            with _Placed(self.path, f"column {plan.number}"):
                 return run._replace(array=jsonb_to_text(run.array))
         if field.is_packed and not field.is_blob:
             return run._replace(array=_pick_children(run.array, field))
@@ -210,7 +247,7 @@ class FileReader:
         found = [next(runs) for _ in leaves]
         if leaves[0].field is field:
             return [run.array for run in found[0]]
-        with _placed(self.path, f"field {field.name!r}"):
+        with _Placed(self.path, f"field {field.name!r}"):
             if len(found) == 1:
                 return [assemble(field, {leaves[0].field.id: run}) for run in found[0]]
             joined = {
@@ -219,7 +256,7 @@ class FileReader:
             return [assemble(field, joined)]
 
     def _guarded(self, reading: Reading[T], where: str) -> Reading[T]:
-        with _placed(self.path, where):
+        with _Placed(self.path, where):
             return (yield from reading)
 
     def _column_numbers(self) -> Mapping[int, int]:
@@ -230,7 +267,7 @@ class FileReader:
     def _column(self, number: int) -> Column:
         column = self._columns.get(number)
         if column is None:
-            with _placed(self.path, f"column {number}"):
+            with _Placed(self.path, f"column {number}"):
                 if not 0 <= number < self._footer.columns:
                     raise CorruptError(
                         f"a field is in column {number}, the file has {self._footer.columns}"
@@ -261,7 +298,8 @@ class _LeafPlan(NamedTuple):
     leaf: Leaf
     number: int
     column: Column
-    type: pa.DataType
+    kind: Kind
+    is_simple: bool
 
 
 def _read_tail(file: ReadableFile) -> tuple[Footer, memoryview, int]:
@@ -275,17 +313,33 @@ def _read_tail(file: ReadableFile) -> tuple[Footer, memoryview, int]:
     return footer, tail, start
 
 
-@contextmanager
-def _placed(path: str, where: str) -> Iterator[None]:
-    """Name file and place in errors; whatever damaged bytes cause becomes one clear error."""
-    try:
-        yield
-    except CorruptError as cause:
-        raise cause.at(path, where) from cause.__cause__
-    except UnsupportedError as cause:
-        raise UnsupportedError(f"{path}: {where}: {cause}") from cause.__cause__
-    except (ValueError, IndexError, OverflowError, MemoryError, pa.ArrowException) as cause:
-        raise CorruptError(f"{where}: the bytes cannot be decoded ({cause})", path=path) from cause
+class _Placed:
+    """Names file and place in errors; whatever damaged bytes cause becomes one clear error."""
+
+    __slots__ = ("path", "where")
+
+    def __init__(self, path: str, where: str) -> None:
+        self.path = path
+        self.where = where
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(
+        self, kind: type[BaseException] | None, cause: BaseException | None, _: object
+    ) -> None:
+        if kind is None:
+            return
+        if isinstance(cause, CorruptError):
+            raise cause.at(self.path, self.where) from cause.__cause__
+        if isinstance(cause, UnsupportedError):
+            raise UnsupportedError(f"{self.path}: {self.where}: {cause}") from cause.__cause__
+        if isinstance(cause, InputError):
+            return
+        if isinstance(cause, DECODING_FAILURES):
+            raise CorruptError(
+                f"{self.where}: the bytes cannot be decoded ({cause})", path=self.path
+            ) from cause
 
 
 def _scaled(rows: Rows, factor: int) -> Rows:
@@ -295,6 +349,11 @@ def _scaled(rows: Rows, factor: int) -> Rows:
     if isinstance(rows, range):
         return range(rows.start * factor, rows.stop * factor)
     return (rows[:, None] * factor + np.arange(factor)).reshape(-1)
+
+
+@lru_cache(maxsize=4096)
+def _kind_of_field(field: Field) -> Kind:
+    return kind_of(arrow_type(field))
 
 
 def _find(schema: Schema, wanted: Field) -> Field | None:

@@ -98,9 +98,7 @@ def _fixed_size_list(field: Field, parts: Sequence[PartArray], rows: int) -> pa.
 def _rebuilt(
     type_: pa.DataType, first: pa.Array, buffers: list[pa.Buffer], items: pa.Array
 ) -> pa.Array:
-    return pa.Array.from_buffers(
-        type_, len(first), [_validity(first), *buffers], children=[items]
-    )
+    return pa.Array.from_buffers(type_, len(first), [_validity(first), *buffers], children=[items])
 
 
 def _validity(array: pa.Array) -> pa.Buffer | None:

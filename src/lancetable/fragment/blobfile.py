@@ -2,9 +2,13 @@
 
 import io
 import os
+from typing import TYPE_CHECKING
 
 from lancetable.errors import InputError
 from lancetable.store import ByteRange, ReadableFile
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 
 class BlobFile(io.RawIOBase):
@@ -24,20 +28,20 @@ class BlobFile(io.RawIOBase):
         """Return the number of bytes."""
         return self._size
 
-    def readable(self) -> bool:  # type: ignore[explicit-override]
+    def readable(self) -> bool:
         """Say that the file can be read."""
         return True
 
-    def seekable(self) -> bool:  # type: ignore[explicit-override]
+    def seekable(self) -> bool:
         """Say that the position can be moved."""
         return True
 
-    def tell(self) -> int:  # type: ignore[explicit-override]
+    def tell(self) -> int:
         """Return the position of the next byte."""
         self._checkClosed()
         return self._position
 
-    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:  # type: ignore[explicit-override]
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """Move to a position counted from the start, the current position or the end."""
         self._checkClosed()
         origins = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}
@@ -46,16 +50,16 @@ class BlobFile(io.RawIOBase):
         self._position = origins[whence] + offset
         return self._position
 
-    def read(self, size: int | None = -1, /) -> bytes:  # type: ignore[explicit-override]
+    def read(self, size: int | None = -1, /) -> bytes:
         """Return up to ``size`` bytes, or all that are left."""
         self._checkClosed()
         return bytes(self._next(self._size if size is None or size < 0 else size))
 
-    def readall(self) -> bytes:  # type: ignore[explicit-override]
+    def readall(self) -> bytes:
         """Return all bytes that are left."""
         return self.read()
 
-    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[explicit-override]
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
         """Fill a buffer and return the number of bytes."""
         self._checkClosed()
         target = memoryview(buffer).cast("B")

@@ -42,7 +42,7 @@ class Payload(NamedTuple):
 class BlobSource:
     """The payloads of one blob column of one fragment; files are opened once."""
 
-    __slots__ = ("_allow_external", "_files", "_is_v2", "_opened", "_store", "_path")
+    __slots__ = ("_allow_external", "_files", "_is_v2", "_opened", "_path", "_store")
 
     def __init__(self, opened: OpenFragment, field: Field, *, allow_external: bool) -> None:
         self._opened = opened
@@ -120,7 +120,7 @@ class BlobSource:
 
 def _owner(opened: OpenFragment, field: Field) -> DataFile:
     ids = {part.id for part in field.walk()}
-    for data_file in reversed(opened.files):
+    for data_file in opened.files:
         if not ids.isdisjoint(data_file.fields):
             return data_file
     raise SchemaError(f"fragment {opened.fragment.id} stores no column {field.name!r}")

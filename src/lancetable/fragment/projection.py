@@ -113,8 +113,9 @@ def plan_fragment(fields: Sequence[Field], files: Sequence[frozenset[int]]) -> F
 
 
 def _parts(field: Field, files: Sequence[frozenset[int]]) -> tuple[Part, ...]:
-    for number in reversed(range(len(files))):
-        if prune(field, files[number]) is field:
+    # Old writers left an id in two files; like the reference reader we believe the first.
+    for number, ids in enumerate(files):
+        if prune(field, ids) is field:
             return (Part(number, field),)
     parts = []
     for number, ids in enumerate(files):

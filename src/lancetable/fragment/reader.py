@@ -43,7 +43,7 @@ class FragmentReader:
 
     def read_live(self, projection: Projection, start: int, stop: int) -> Columns:
         """Return the rows of a range that are not deleted."""
-        live = self._live_mask(start, stop)
+        live = self._live_mask(start, stop) if self.opened.fragment.deletion_file else None
         if live is None:
             return self.read(projection, range(start, stop))
         if np.count_nonzero(live) < GATHER_BELOW * len(live):

@@ -18,7 +18,7 @@ from lancetable.fragment.source import Source
 class Readers:
     """One reader per fragment, made when first asked for; safe to use from several threads."""
 
-    __slots__ = ("_index", "_positions", "_readers", "_starts", "data_files", "source")
+    __slots__ = ("_has_deletions", "_index", "_positions", "_readers", "_starts", "data_files", "source")
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -27,6 +27,7 @@ class Readers:
         self._starts: list[int] | None = None
         self._positions: dict[int, int] | None = None
         self._index: RowIdIndex | None = None
+        self._has_deletions: bool | None = None
 
     def __len__(self) -> int:
         return len(self.source.manifest.fragments)
@@ -47,6 +48,14 @@ class Readers:
             rows = (self.live_rows(position) for position in range(len(self)))
             self._starts = list(accumulate(rows, initial=0))
         return self._starts
+
+    @property
+    def has_deletions(self) -> bool:
+        """True when some fragment has deleted rows."""
+        if self._has_deletions is None:
+            fragments = self.source.manifest.fragments
+            self._has_deletions = any(fragment.deletion_file for fragment in fragments)
+        return self._has_deletions
 
     def live_rows(self, position: int) -> int:
         """Return the number of live rows of one fragment; asks its files if it must."""
@@ -77,7 +86,9 @@ class Readers:
         """Where in the manifest each fragment id stands."""
         if self._positions is None:
             fragments = self.source.manifest.fragments
-            self._positions = {fragment.id: number for number, fragment in enumerate(fragments)}
+            self._positions = {}
+            for number, fragment in enumerate(fragments):
+                self._positions.setdefault(fragment.id, number)
         return self._positions
 
     @property

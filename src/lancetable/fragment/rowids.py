@@ -5,6 +5,7 @@ a data file. A row id finds its row through an index over the live rows of all f
 """
 
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -32,13 +33,8 @@ def load_row_ids(
     Raises:
         CorruptError: the sequence is damaged or has another length.
     """
-    match stored:
-        case ColumnSequence():
-            ids = spilled()
-        case InlineSequence(data=data):
-            ids = decode_row_ids(data, rows)
-        case ExternalSequence():
-            ids = decode_row_ids(_external(source, stored), rows)
+    data = _message(source, stored)
+    ids = spilled() if data is None else decode_row_ids(data, rows)
     if len(ids) != rows:
         raise CorruptError(f"{len(ids)} row ids are stored for {rows} rows")
     return ids
@@ -52,16 +48,24 @@ def load_versions(
     Raises:
         CorruptError: the sequence is damaged or has another length.
     """
-    match stored:
-        case ColumnSequence():
-            versions = spilled()
-        case InlineSequence(data=data):
-            versions = decode_versions(data, rows)
-        case ExternalSequence():
-            versions = decode_versions(_external(source, stored), rows)
+    data = _message(source, stored)
+    versions = spilled() if data is None else decode_versions(data, rows)
     if len(versions) != rows:
         raise CorruptError(f"{len(versions)} row versions are stored for {rows} rows")
     return versions
+
+
+def _message(source: Source, stored: SequenceSource) -> bytes | None:
+    """Return the bytes of a sequence; None when it is a column of a data file."""
+    match stored:
+        case ColumnSequence():
+            return None
+        case InlineSequence(data=data):
+            return data
+        case ExternalSequence():
+            return _external(source, stored)
+        case _:
+            assert_never(stored)
 
 
 def _external(source: Source, stored: ExternalSequence) -> bytes:

@@ -7,10 +7,15 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from lancetable.errors import SchemaError
-from lancetable.expression import Expression, bind, type_of
+from lancetable.expression import Expression, bind, bind_predicate, type_of
 from lancetable.expression import columns as paths_of
-from lancetable.format.schema.model import BLOB_KEY, EXTENSION_METADATA, EXTENSION_NAME
-from lancetable.format.schema.model import Field, Schema
+from lancetable.format.schema.model import (
+    BLOB_KEY,
+    EXTENSION_METADATA,
+    EXTENSION_NAME,
+    Field,
+    Schema,
+)
 from lancetable.format.schema.project import project_ids, quote, resolve
 from lancetable.format.schema.types import arrow_field, arrow_schema
 from lancetable.fragment.projection import SYSTEM_COLUMNS, Projection
@@ -68,6 +73,15 @@ def bound(expression: Expression, schema: Schema) -> Expression:
         ExpressionError: it names an unknown column or its types do not fit.
     """
     return bind(expression, binding_schema(schema))
+
+
+def bound_predicate(expression: Expression, schema: Schema) -> Expression:
+    """Bind an expression that is true or false for each row.
+
+    Raises:
+        ExpressionError: it names an unknown column, its types do not fit, or it is no predicate.
+    """
+    return bind_predicate(expression, binding_schema(schema))
 
 
 def name_outputs(schema: Schema, names: Sequence[str] | None) -> list[Output]:

@@ -1,7 +1,7 @@
 """Runs a plan: windows of rows are read and put out in order, some of them ahead in threads."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -123,7 +123,11 @@ def _windows(
 def _every_window(readers: Readers, options: ScanOptions, pace: Pace) -> Iterator[Window]:
     for position in range(len(readers)):
         rows = readers[position].opened.rows
-        yield from windows(position, 0, rows, pace.rows(options.batch_bytes))
+        step = pace.rows(options.batch_bytes)
+        if 0 < rows <= step:
+            yield Window(position, 0, rows)
+        else:
+            yield from windows(position, 0, rows, step)
 
 
 def _growing_windows(readers: Readers, options: ScanOptions, pace: Pace) -> Iterator[Window]:
@@ -183,7 +187,9 @@ def _ahead(plan: ScanPlan, options: ScanOptions) -> _Ahead:
     return _Ahead(options.threads, options.memory_bytes, options.threads if is_search else None)
 
 
-def _in_order(work: Callable[[Job], R], jobs: Iterator[Job], ahead: _Ahead) -> Iterator[R]:
+def _in_order(
+    work: Callable[[Job], R], jobs: Iterator[Job], ahead: _Ahead
+) -> Generator[R, None, None]:
     """Do the jobs, in threads when there is enough to do, and yield what they give in order."""
     if ahead.threads == 1:
         yield from map(work, jobs)
@@ -210,9 +216,7 @@ def _threaded(work: Callable[[Job], R], jobs: Iterator[Job], ahead: _Ahead) -> I
     pending = 0
     try:
         for job in jobs:
-            while waiting and (
-                pending + job.bytes_ > ahead.bytes_ or len(waiting) == ahead.jobs
-            ):
+            while waiting and (pending + job.bytes_ > ahead.bytes_ or len(waiting) == ahead.jobs):
                 future, bytes_ = waiting.popleft()
                 yield future.result()
                 pending -= bytes_

@@ -15,7 +15,7 @@ from lancetable.fragment.projection import ROW_ADDRESS, ROW_ID, Projection
 from lancetable.scan.columns import (
     Needed,
     Output,
-    bound,
+    bound_predicate,
     expression_outputs,
     name_outputs,
     needed,
@@ -42,6 +42,7 @@ class ScanPlan:
     """
 
     schema: pa.Schema
+    types: tuple[pa.DataType, ...]
     where: Expression | None
     early: Projection
     early_names: tuple[str, ...]
@@ -74,7 +75,7 @@ def plan(schema: Schema, request: ScanRequest) -> ScanPlan:
         ExpressionError: an expression does not fit the columns.
     """
     outputs = _outputs(schema, request)
-    where = None if request.where is None else bound(request.where, schema)
+    where = None if request.where is None else bound_predicate(request.where, schema)
     early = needed(schema, (), where) if where is not None else Needed()
     wanted = needed(schema, outputs)
     at_hand = {field.name: field for field in early.fields}
@@ -101,6 +102,7 @@ def plan(schema: Schema, request: ScanRequest) -> ScanPlan:
     final = result_schema(schema, shown)
     return ScanPlan(
         schema=final,
+        types=tuple(final.types),
         where=where,
         early=early.projection(),
         early_names=early.names(),
@@ -190,7 +192,9 @@ class Window(NamedTuple):
 def windows(fragment: int, start: int, stop: int, step: int) -> Iterator[Window]:
     """Cut a range of rows into windows of about equal size, none larger than ``step``."""
     rows = stop - start
-    if rows <= 0:
+    if rows <= step:
+        if rows > 0:
+            yield Window(fragment, start, stop)
         return
     pieces = -(-rows // step)
     size = -(-rows // pieces)

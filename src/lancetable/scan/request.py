@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancetable.errors import InputError
@@ -128,6 +127,6 @@ def parse_where(where: Where) -> Expression | None:
         return parse(where)
     if isinstance(where, pc.Expression):
         return from_arrow(where)
-    if isinstance(where, pa.Scalar | pa.Array | list | dict | tuple):
-        raise InputError("where must be SQL text or an Arrow expression")
-    return where
+    if isinstance(where, Expression):
+        return where
+    raise InputError(f"where must be SQL text or an Arrow expression, not {where!r}")

@@ -28,7 +28,7 @@ def finish(plan: ScanPlan, rows: int, columns: Columns) -> Piece:
     if plan.extended:
         columns = list(columns)
         for number in plan.extended:
-            type_ = plan.schema.field(number).type
+            type_ = plan.types[number]
             columns[number] = [relabel(chunk, type_) for chunk in columns[number]]
     return Piece(rows, columns)
 
@@ -77,27 +77,27 @@ def mask_of(where: Expression, names: Sequence[str], columns: Columns, rows: int
     return masks[0] if len(masks) == 1 else np.concatenate(masks or [np.empty(0, np.bool_)])
 
 
-def to_table(schema: pa.Schema, pieces: Iterable[Piece]) -> pa.Table:
+def to_table(plan: ScanPlan, pieces: Iterable[Piece]) -> pa.Table:
     """Put pieces together as chunks, without a copy."""
     rows = 0
-    columns: Columns = [[] for _ in schema]
+    columns: Columns = [[] for _ in plan.types]
     for piece in pieces:
         rows += piece.rows
         for column, chunks in zip(columns, piece.columns, strict=True):
-            column += chunks
-    return table_of(schema, Piece(rows, columns))
+            column.extend(chunks)
+    return table_of(plan, Piece(rows, columns))
 
 
-def table_of(schema: pa.Schema, piece: Piece) -> pa.Table:
+def table_of(plan: ScanPlan, piece: Piece) -> pa.Table:
     """Return one piece as a table."""
     rows, columns = piece
     if not columns:
-        return _without_columns(schema, rows)
+        return _without_columns(plan.schema, rows)
     arrays = [
-        column[0] if len(column) == 1 else pa.chunked_array(column, field.type)
-        for column, field in zip(columns, schema, strict=True)
+        column[0] if len(column) == 1 else pa.chunked_array(column, type_)
+        for column, type_ in zip(columns, plan.types, strict=True)
     ]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return pa.Table.from_arrays(arrays, schema=plan.schema)
 
 
 def _without_columns(schema: pa.Schema, rows: int) -> pa.Table:

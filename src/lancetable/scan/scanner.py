@@ -40,13 +40,13 @@ class Scan:
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as a table."""
-        return to_table(self.schema, execute.run(self._plan, self._readers, self._options))
+        return to_table(self._plan, execute.run(self._plan, self._readers, self._options))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches; only a bounded part of them is in memory at a time."""
         rows = self._options.batch_rows
         for piece in execute.run(self._plan, self._readers, self._options, is_stream=True):
-            yield from table_of(self.schema, piece).to_batches(max_chunksize=rows)
+            yield from table_of(self._plan, piece).to_batches(max_chunksize=rows)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return a stream of batches as an Arrow reader."""
@@ -68,10 +68,9 @@ class Scan:
     def explain(self) -> str:
         """Return in words how the scan will be done."""
         readers, planned = self._readers, self._plan
-        manifest = readers.source.manifest
+        manifest, rows = readers.source.manifest, readers.starts[-1]
         lines = [
-            f"scan of version {manifest.version}: {len(readers)} fragments,"
-            f" {readers.starts[-1]} rows",
+            f"scan of version {manifest.version}: {len(readers)} fragments, {rows} rows",
             f"  result: {', '.join(self.schema.names) or 'no columns'}",
         ]
         if planned.where is not None:

@@ -3,52 +3,41 @@
 import html
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple
 
 import pyarrow as pa
-
-from lancetable.format.manifest.model import Fragment, IndexSegment
 
 SHOWN_COLUMNS = 60
 
 
-class Shown(Protocol):
+class Portrait(NamedTuple):
     """What is shown of a table."""
 
-    @property
-    def uri(self) -> str: ...
-    @property
-    def version(self) -> int: ...
-    @property
-    def branch(self) -> str | None: ...
-    @property
-    def timestamp(self) -> datetime | None: ...
-    @property
-    def schema(self) -> pa.Schema: ...
-    @property
-    def fragments(self) -> Sequence[Fragment]: ...
-    @property
-    def indices(self) -> Sequence[IndexSegment]: ...
-    @property
-    def size(self) -> int: ...
-    def count(self) -> int: ...
+    uri: str
+    version: int
+    branch: str | None
+    timestamp: datetime | None
+    rows: int
+    fragments: int
+    size: int
+    indices: Sequence[str]
+    schema: pa.Schema
 
 
-def facts(table: Shown) -> dict[str, str]:
+def _facts(table: Portrait) -> dict[str, str]:
     """Return what there is to say about a table as a whole."""
     moment = "" if table.timestamp is None else f" of {table.timestamp:%Y-%m-%d %H:%M:%S} UTC"
-    named = sorted({segment.name for segment in table.indices})
     found = {
         "table": table.uri,
         "version": f"{table.version}{moment}",
-        "rows": f"{table.count():,}",
-        "fragments": f"{len(table.fragments):,}",
+        "rows": f"{table.rows:,}",
+        "fragments": f"{table.fragments:,}",
         "size": readable(table.size),
     }
     if table.branch is not None:
         found["branch"] = table.branch
-    if named:
-        found["indices"] = ", ".join(named)
+    if table.indices:
+        found["indices"] = ", ".join(table.indices)
     return found
 
 
@@ -64,8 +53,7 @@ def readable(size: int) -> str:
 
 def _columns(schema: pa.Schema) -> list[tuple[str, str]]:
     shown = [
-        (field.name, f"{field.type}{'' if field.nullable else ' not null'}")
-        for field in schema
+        (field.name, f"{field.type}{'' if field.nullable else ' not null'}") for field in schema
     ]
     if len(shown) > SHOWN_COLUMNS:
         more = len(shown) - SHOWN_COLUMNS
@@ -73,19 +61,21 @@ def _columns(schema: pa.Schema) -> list[tuple[str, str]]:
     return shown
 
 
-def as_text(table: Shown) -> str:
+def as_text(table: Portrait) -> str:
     """Return a few lines for a terminal."""
-    lines = [f"{name:>10}  {text}" for name, text in facts(table).items()]
+    lines = [f"{name:>10}  {text}" for name, text in _facts(table).items()]
     columns = _columns(table.schema)
     width = min(max((len(name) for name, _ in columns), default=0), 40)
-    lines += [f"{'columns' if not number else '':>10}  {name:<{width}}  {type_}"
-              for number, (name, type_) in enumerate(columns)]
+    lines += [
+        f"{'columns' if not number else '':>10}  {name:<{width}}  {type_}"
+        for number, (name, type_) in enumerate(columns)
+    ]
     return "\n".join(lines)
 
 
-def as_html(table: Shown) -> str:
+def as_html(table: Portrait) -> str:
     """Return two small tables for a notebook."""
-    head = _rows(facts(table).items())
+    head = _rows(_facts(table).items())
     columns = _rows(_columns(table.schema))
     return (
         f"<div><table>{head}</table>"

@@ -1,6 +1,7 @@
 """Single rows by number, address or row id: in any order, any of them more than once."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -69,26 +70,22 @@ def _take_one(plan: ScanPlan, readers: Readers, row: int) -> pa.Table:
     columns = reader.read(plan.late, range(offset, offset + 1))
     for slot, field in plan.blobs:
         columns[slot] = read_payloads(reader.opened, field, columns[slot])
-    return table_of(plan.schema, finish(plan, 1, columns))
+    return table_of(plan, finish(plan, 1, columns))
 
 
 def _integers(numbers: Numbers, what: str, dtype: type[np.integer[Any]]) -> npt.NDArray[Any]:
     """Turn what the caller gave into an array, minding the sign."""
     if isinstance(numbers, pa.Array | pa.ChunkedArray):
         numbers = numbers.to_numpy()
-    try:
-        found = np.asarray(numbers)
-        if found.size == 0:
-            return np.empty(0, dtype)
-        if found.ndim != 1 or found.dtype.kind not in "iuO":
-            raise TypeError
-        if found.dtype.kind != "u" and bool((found < 0).any()):
+    found = np.asarray(numbers)
+    if found.size == 0:
+        return np.empty(0, dtype)
+    if found.ndim == 1 and found.dtype.kind in "iu":
+        if found.dtype.kind == "i" and int(found.min()) < 0:
             raise InputError(f"{what} {int(found.min())} is negative; count from 0")
-        return found.astype(dtype)
-    except (TypeError, ValueError, OverflowError) as cause:
-        if isinstance(cause, InputError):
-            raise
-        raise InputError(f"each {what} must be a whole number below 2**64") from cause
+        if int(found.max()) <= np.iinfo(dtype).max:
+            return found.astype(dtype)
+    raise InputError(f"{what} must be a list of whole numbers below {np.iinfo(dtype).max}")
 
 
 def _check_offsets(numbers: npt.NDArray[Any], rows: int) -> None:
@@ -116,6 +113,8 @@ def _places(readers: Readers, numbers: Integers) -> tuple[Integers, Integers]:
     starts = np.array(readers.starts)
     positions = np.searchsorted(starts, numbers, side="right") - 1
     offsets = numbers - starts[positions]
+    if not readers.has_deletions:
+        return positions, offsets
     for position in np.unique(positions).tolist():
         deletions = readers[position].opened.deletions
         if deletions is not None:
@@ -158,11 +157,11 @@ def _table(plan: ScanPlan, readers: Readers, positions: Integers, offsets: Integ
         places = pa.array(order)
         columns = [reorder(column, places) for column in columns]
     piece = finish(plan, len(positions), columns) if len(positions) else _nothing(plan)
-    return table_of(plan.schema, piece)
+    return table_of(plan, piece)
 
 
 def _nothing(plan: ScanPlan) -> Piece:
-    return Piece(0, [[] for _ in plan.schema])
+    return Piece(0, [[] for _ in plan.types])
 
 
 def _gather(plan: ScanPlan, readers: Readers, keys: Integers) -> Columns:
@@ -173,11 +172,11 @@ def _gather(plan: ScanPlan, readers: Readers, keys: Integers) -> Columns:
     columns: Columns = [[] for _ in plan.names]
     if not len(keys):
         return columns
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         reader = readers[int(positions[start])]
         found = reader.read(plan.late, offsets[start:stop])
         for slot, field in plan.blobs:
             found[slot] = read_payloads(reader.opened, field, found[slot])
         for column, chunks in zip(columns, found, strict=True):
-            column += chunks
+            column.extend(chunks)
     return columns

@@ -61,8 +61,7 @@ def _filtered(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[i
     if not found:
         return 0, [[] for _ in plan.names]
     kept = [
-        _kept(column, mask, found) if slot in plan.used else []
-        for slot, column in enumerate(early)
+        _kept(column, mask, found) if slot in plan.used else [] for slot, column in enumerate(early)
     ]
     return found, kept + _late(plan, reader, window, mask, found)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lancetable.errors import CorruptError, InputError, UnsupportedError
 from lancetable.format.encoding.entries import Entries
-from lancetable.format.encoding.leaf import keep_entries, leaf_array
+from lancetable.format.encoding.leaf import Kind, keep_entries, leaf_array
 from lancetable.format.encoding.repdef import (
     Layers,
     Mask,
@@ -38,12 +38,12 @@ class LeafRun(NamedTuple):
 def leaf_run(
     entries: Entries,
     layers: Layers,
-    type: pa.DataType,  # noqa: A002
+    kind: Kind,
     widths: Mapping[int, int] | None = None,
 ) -> LeafRun:
     """Turn decoded entries into values and nodes; ``widths`` as in ``unravel``."""
     rep, def_, keep = entries.rep, entries.def_, entries.keep
-    array = leaf_array(entries.block, type, leaf_validity(def_, layers))
+    array = leaf_array(entries.block, kind, leaf_validity(def_, layers))
     shown = visible(def_, layers)
     if shown is None:
         array = keep_entries(array, keep)

@@ -5,6 +5,7 @@ again (an index first, then what the index points to) and returns what it decode
 many such readings can fetch the spans of all of them in one round.
 """
 
+from bisect import bisect_right
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -86,6 +87,12 @@ class Column:
     rows: int
     is_blob: bool = False
 
+    def page_of(self, row: int) -> int:
+        """Return the number of the page that holds a row."""
+        if len(self.pages) == 1:
+            return 0
+        return bisect_right(self.pages, row, key=_first_row) - 1
+
     def pick(self, rows: Rows) -> list[tuple[int, Rows]]:
         """Split rows of the column into (page number, rows inside that page)."""
         if isinstance(rows, range):
@@ -93,7 +100,13 @@ class Column:
         return _pick_many(self.pages, rows)
 
 
+def _first_row(page: Page) -> int:
+    return page.first_row
+
+
 def _pick_range(pages: tuple[Page, ...], rows: range) -> list[tuple[int, Rows]]:
+    if len(pages) == 1:
+        return [(0, rows)]
     picked: list[tuple[int, Rows]] = []
     for number, page in enumerate(pages):
         start = max(rows.start - page.first_row, 0)

@@ -5,7 +5,7 @@ that at the very end.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -126,10 +126,27 @@ class MiniBlockCompression(Compression, Protocol):
 
 
 class Addressable(Protocol):
-    """Finds single values of chunks without decoding the rest."""
+    """Finds single values of chunks without decoding the rest.
 
-    def gather(self, chunks: Chunks, chunk: Integers, inside: Integers) -> Block | None:
-        """Return value ``inside[i]`` of chunk ``chunk[i]`` for each i, or None if it cannot."""
+    What can be checked and computed once per page is prepared first, as many requests follow.
+    """
+
+    def prepare(self, chunks: Chunks) -> object | None:
+        """Return what ``gather`` needs to know of the chunks, or None if it cannot help."""
+        ...
+
+    def gather(self, prepared: Any, chunk: Integers, inside: Integers) -> Block:  # noqa: ANN401
+        """Return value ``inside[i]`` of chunk ``chunk[i]`` for each i."""
+        ...
+
+
+class Pickable(Protocol):
+    """Finds a handful of values of chunks in plain Python, cheaper than whole-array steps."""
+
+    is_variable: ClassVar[bool]
+
+    def pick(self, chunks: Chunks, chunk: int, inside: int) -> bytes:
+        """Return the bytes of value ``inside`` of one chunk."""
         ...
 
 
@@ -147,6 +164,31 @@ class PerValueCompression(Compression, Protocol):
     def decode_values(self, stored: FixedWidth | VariableWidth) -> Block:
         """Return as many values as there are stored ones."""
         ...
+
+
+def addressable(compression: Compression) -> Addressable | None:
+    """Return the compression if it can find many single values."""
+    return cast("Addressable", compression) if hasattr(compression, "gather") else None
+
+
+def pickable(compression: Compression) -> Pickable | None:
+    """Return the compression if it, and what it wraps, can find single values."""
+    if not hasattr(compression, "pick"):
+        return None
+    inner = getattr(compression, "inner", None)
+    if inner is not None and pickable(inner) is None:
+        return None
+    return cast("Pickable", compression)
+
+
+def picked_block(values: list[bytes], *, is_variable: bool) -> Block:
+    """Return single values as a block."""
+    data = np.frombuffer(b"".join(values), np.uint8)
+    if not is_variable:
+        return FixedWidth(data, len(values[0]))
+    offsets = np.zeros(len(values) + 1, np.int64)
+    np.cumsum([len(value) for value in values], out=offsets[1:])
+    return VariableWidth(offsets, data)
 
 
 def decode_one(compression: Compression, data: Bytes, count: int) -> Block:

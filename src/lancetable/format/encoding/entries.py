@@ -28,6 +28,10 @@ class OpenPage(Protocol):
         """Read rows of the page."""
         ...
 
+    def cell(self, row: int) -> bytes | None:
+        """Return the bytes of one valid value that is at hand; None to have it read instead."""
+        ...
+
 
 class Layout(Protocol):
     """How a page is arranged."""

@@ -211,7 +211,8 @@ def _timestamp(data: bytes, offset: int = 0) -> str:
 
 
 def _timestamp_zone(data: bytes) -> str:
-    (offset,) = struct.unpack(">i", data[8:]) if len(data) == 12 else (data[8] * 3600,)
+    # Older writers counted the offset in hours, in one byte.
+    offset = int.from_bytes(data[8:], "big", signed=True) * (1 if len(data) == 12 else 3600)
     sign, (hours, rest) = "-" if offset < 0 else "+", divmod(abs(offset), 3600)
     return f"{_timestamp(data[:8], offset)} {sign}{hours:02d}{rest // 60:02d}"
 

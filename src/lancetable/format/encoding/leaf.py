@@ -1,6 +1,8 @@
 """From decoded blocks to Arrow arrays: the type of the column gives the bytes their meaning."""
 
-from typing import Any
+from enum import Enum
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,182 +24,238 @@ from lancetable.format.encoding.blocks import (
 from lancetable.format.encoding.repdef import Mask
 
 LARGEST_OFFSET = 2**31 - 1
-TEXT = {pa.string(), pa.large_string()}
 
 
-def leaf_array(block: Block, type: pa.DataType, validity: Mask | None) -> pa.Array:  # noqa: A002
-    """Return the values of a block as an array of the given storage type.
+class Shape(Enum):
+    """How the values of an Arrow type lie in memory."""
+
+    NULL = "null"
+    BOOL = "bool"
+    FIXED = "fixed"
+    VARIABLE = "variable"
+    LIST = "list"
+    STRUCT = "struct"
+    DICTIONARY = "dictionary"
+    OTHER = "other"
+
+
+class Kind(NamedTuple):
+    """A type and what is often asked about it.
+
+    ``width`` is the bytes of a value, or of an offset for values of any length; ``size`` the items
+    of a list of fixed size; ``children`` the kinds of what is inside.
+    """
+
+    type: pa.DataType
+    shape: Shape
+    width: int = 0
+    size: int = 0
+    children: "tuple[Kind, ...]" = ()
+    is_text: bool = False
+
+
+@lru_cache(maxsize=1024)
+def kind_of(type_: pa.DataType) -> Kind:
+    """Look at a storage type once."""
+    types = pa.types
+    if types.is_string(type_) or types.is_binary(type_):
+        return Kind(type_, Shape.VARIABLE, 4, is_text=types.is_string(type_))
+    if types.is_large_string(type_) or types.is_large_binary(type_):
+        return Kind(type_, Shape.VARIABLE, 8, is_text=types.is_large_string(type_))
+    if types.is_fixed_size_list(type_):
+        return Kind(type_, Shape.LIST, 0, type_.list_size, (kind_of(type_.value_type),))
+    if types.is_struct(type_):
+        return Kind(type_, Shape.STRUCT, children=tuple(kind_of(field.type) for field in type_))
+    if types.is_dictionary(type_):
+        inside = (kind_of(type_.index_type), kind_of(type_.value_type))
+        return Kind(type_, Shape.DICTIONARY, children=inside)
+    return _flat_kind(type_)
+
+
+def _flat_kind(type_: pa.DataType) -> Kind:
+    if pa.types.is_null(type_):
+        return Kind(type_, Shape.NULL)
+    if pa.types.is_boolean(type_):
+        return Kind(type_, Shape.BOOL)
+    try:
+        return Kind(type_, Shape.FIXED, int(type_.bit_width) // 8)
+    except ValueError:
+        return Kind(type_, Shape.OTHER)
+
+
+def leaf_array(block: Block, kind: Kind, validity: Mask | None) -> pa.Array:
+    """Return the values of a block as an array of the given kind.
 
     Raises:
         CorruptError: the block cannot hold such values.
     """
     if validity is not None and len(validity) != len(block):
         raise CorruptError(f"{len(validity)} levels stand beside {len(block)} values")
+    if isinstance(block, FixedWidth):
+        return _fixed(block, kind, validity)
+    if isinstance(block, VariableWidth):
+        return _variable(block, kind, validity)
+    return _composite(block, kind, validity)
+
+
+def _composite(
+    block: Bits | FixedSizeLists | Structs | Indices | Repeated,
+    kind: Kind,
+    validity: Mask | None,
+) -> pa.Array:
     match block:
         case Repeated(value, count):
-            return _repeated(value, count, type, validity)
+            return _repeated(value, count, kind, validity)
         case Indices(indices, items):
-            return _looked_up(indices, items, type, validity)
-        case VariableWidth(offsets, data):
-            return _variable(offsets, data, type, validity)
+            return _looked_up(indices, items, kind, validity)
         case FixedSizeLists():
-            return _lists(block, type, validity)
+            return _lists(block, kind, validity)
         case Structs():
-            return _structs(block, type, validity)
-        case FixedWidth() | Bits():
-            return _fixed(block, type, validity)
+            return _structs(block, kind, validity)
+        case Bits(data, count):
+            if kind.shape is not Shape.BOOL:
+                raise CorruptError(f"single bits stand for values of type {kind.type}")
+            return _from_buffers(kind.type, count, [pa.py_buffer(data)], validity)
 
 
 def _from_buffers(
-    type: pa.DataType,  # noqa: A002
+    type_: pa.DataType,
     count: int,
     buffers: list[Any],
     validity: Mask | None,
     children: list[pa.Array] | None = None,
 ) -> pa.Array:
     if validity is None:
-        return pa.Array.from_buffers(type, count, [None, *buffers], 0, 0, children)
+        return pa.Array.from_buffers(type_, count, [None, *buffers], 0, 0, children)
     bitmap = pa.py_buffer(np.packbits(validity, bitorder="little"))
     nulls = count - int(np.count_nonzero(validity))
-    return pa.Array.from_buffers(type, count, [bitmap, *buffers], nulls, 0, children)
+    return pa.Array.from_buffers(type_, count, [bitmap, *buffers], nulls, 0, children)
 
 
-def byte_width(type: pa.DataType) -> int:  # noqa: A002
-    """Return the bytes of a value of a fixed-width type, 0 for any other."""
-    try:
-        bits = int(type.bit_width)
-    except ValueError:
-        return 0
-    return bits // 8 if bits % 8 == 0 else 0
-
-
-def _fixed(
-    block: FixedWidth | Bits,
-    type: pa.DataType,  # noqa: A002
-    validity: Mask | None,
-) -> pa.Array:
+def _fixed(block: FixedWidth, kind: Kind, validity: Mask | None) -> pa.Array:
     count = len(block)
-    if isinstance(block, Bits):
-        if not pa.types.is_boolean(type):
-            raise CorruptError(f"single bits stand for values of type {type}")
-        return _from_buffers(type, count, [pa.py_buffer(block.data)], validity)
-    if pa.types.is_boolean(type) and block.width == 1:
+    if kind.shape is Shape.FIXED and kind.width == block.width:
+        data = block.data
+        if not data.flags.c_contiguous:
+            data = np.ascontiguousarray(data)
+        return _from_buffers(kind.type, count, [pa.py_buffer(data)], validity)
+    if kind.shape is Shape.BOOL and block.width == 1:
         bits = np.packbits(block.data.reshape(-1).view(np.uint8) != 0, bitorder="little")
-        return _from_buffers(type, count, [pa.py_buffer(bits)], validity)
-    if pa.types.is_fixed_size_list(type):
-        return _lists_of_bytes(block, type, validity)
-    if pa.types.is_null(type):
+        return _from_buffers(kind.type, count, [pa.py_buffer(bits)], validity)
+    if kind.shape is Shape.LIST and kind.size and block.width % kind.size == 0:
+        # An encoding saw whole lists as single wide values.
+        items = _fixed(FixedWidth(block.data, block.width // kind.size), kind.children[0], None)
+        return _from_buffers(kind.type, count, [], validity, [items])
+    if kind.shape is Shape.NULL:
         return pa.nulls(count)
-    if pa.types.is_nested(type) or pa.types.is_dictionary(type) or byte_width(type) != block.width:
-        raise CorruptError(f"values of {block.width} bytes stand for values of type {type}")
-    data = np.ascontiguousarray(block.data.reshape(-1))
-    return _from_buffers(type, count, [pa.py_buffer(data)], validity)
+    raise CorruptError(f"values of {block.width} bytes stand for values of type {kind.type}")
 
 
-def _lists_of_bytes(
-    block: FixedWidth,
-    type: pa.DataType,  # noqa: A002
-    validity: Mask | None,
-) -> pa.Array:
-    """Read whole lists that an encoding saw as single wide values."""
-    if type.list_size == 0 or block.width % type.list_size:
-        raise CorruptError(f"values of {block.width} bytes stand for values of type {type}")
-    items = _fixed(FixedWidth(block.data, block.width // type.list_size), type.value_type, None)
-    return _from_buffers(type, len(block), [], validity, [items])
-
-
-def _variable(
-    offsets: Integers,
-    data: npt.NDArray[np.uint8],
-    type: pa.DataType,  # noqa: A002
-    validity: Mask | None,
-) -> pa.Array:
-    if pa.types.is_string(type) or pa.types.is_binary(type):
-        width: Any = np.int32
-    elif pa.types.is_large_string(type) or pa.types.is_large_binary(type):
-        width = np.int64
-    else:
-        raise CorruptError(f"values of any length stand for values of type {type}")
+def _variable(block: VariableWidth, kind: Kind, validity: Mask | None) -> pa.Array:
+    if kind.shape is not Shape.VARIABLE:
+        raise CorruptError(f"values of any length stand for values of type {kind.type}")
+    offsets, data = block.offsets, block.data
     first, last = int(offsets[0]), int(offsets[-1])
     if first:
         offsets = offsets - first
-    if width is np.int32 and last - first > LARGEST_OFFSET:
+    if kind.width == 4 and last - first > LARGEST_OFFSET:
         raise UnsupportedError("more than 2 GiB of text in one batch; read fewer rows at once")
-    buffers = [pa.py_buffer(offsets.astype(width, copy=False)), pa.py_buffer(data[first:last])]
-    array = _from_buffers(type, len(offsets) - 1, buffers, validity)
-    if type in TEXT:
-        try:
-            array.validate(full=True)
-        except pa.ArrowInvalid as cause:
-            raise CorruptError("a text column holds bytes that are not UTF-8") from cause
+    edges = offsets.astype(np.int32) if kind.width == 4 else offsets
+    buffers = [pa.py_buffer(edges), pa.py_buffer(data[first:last])]
+    array = _from_buffers(kind.type, len(offsets) - 1, buffers, validity)
+    if kind.is_text:
+        check_text(array)
     return array
 
 
+def check_text(array: pa.Array) -> None:
+    """Refuse text that is not UTF-8.
+
+    Raises:
+        CorruptError: a value holds other bytes.
+    """
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as cause:
+        raise CorruptError("a text column holds bytes that are not UTF-8") from cause
+
+
 def _looked_up(
-    indices: npt.NDArray[Any],
-    items: Block,
-    type: pa.DataType,  # noqa: A002
-    validity: Mask | None,
+    indices: npt.NDArray[Any], items: Block, kind: Kind, validity: Mask | None
 ) -> pa.Array:
     checked = indices if validity is None else indices[validity]
     if len(checked) and int(checked.max()) >= len(items):
         raise CorruptError(f"an index points behind the {len(items)} items of its dictionary")
-    is_dictionary = pa.types.is_dictionary(type)
-    values = leaf_array(items, type.value_type if is_dictionary else type, None)
     if validity is not None:
         indices = np.where(validity, indices, indices.dtype.type(0))
-    if is_dictionary:
-        width = byte_width(type.index_type)
-        if np.iinfo(f"i{width}").max < len(items) - 1 and indices.dtype.itemsize > width:
-            raise CorruptError(
-                f"{len(items)} dictionary items do not fit {type.index_type} indices"
-            )
-        words = indices.astype(f"<u{width}", copy=False)
-        numbers = _from_buffers(type.index_type, len(indices), [pa.py_buffer(words)], validity)
-        return pa.DictionaryArray.from_arrays(numbers, values, ordered=type.ordered, safe=False)
-    numbers = pa.array(indices.astype(np.int64, copy=False), mask=_inverted(validity))
-    return values.take(numbers)
+    if kind.shape is not Shape.DICTIONARY:
+        numbers = pa.array(indices.astype(np.int64, copy=False), mask=_inverted(validity))
+        return leaf_array(items, kind, None).take(numbers)
+    index, value = kind.children
+    if index.width < indices.dtype.itemsize and len(items) > 1 << (8 * index.width - 1):
+        raise CorruptError(f"{len(items)} dictionary items do not fit {index.type} indices")
+    words = indices.astype(f"<u{index.width}", copy=False)
+    numbers = _from_buffers(index.type, len(indices), [pa.py_buffer(words)], validity)
+    values = leaf_array(items, value, None)
+    return pa.DictionaryArray.from_arrays(numbers, values, ordered=kind.type.ordered, safe=False)
 
 
 def _inverted(validity: Mask | None) -> Mask | None:
     return None if validity is None else ~validity
 
 
-def _repeated(
-    value: Block | None,
-    count: int,
-    type: pa.DataType,  # noqa: A002
-    validity: Mask | None,
-) -> pa.Array:
-    if pa.types.is_struct(type) and type.num_fields == 0:
-        return pa.Array.from_buffers(type, count, [None])
-    if value is None or pa.types.is_null(type):
-        return pa.nulls(count, type)
-    one = leaf_array(value, type, None)
+def _repeated(value: Block | None, count: int, kind: Kind, validity: Mask | None) -> pa.Array:
+    if kind.shape is Shape.STRUCT and not kind.children:
+        return pa.Array.from_buffers(kind.type, count, [None])
+    if value is None or kind.shape is Shape.NULL:
+        return pa.nulls(count, kind.type)
+    one = leaf_array(value, kind, None)
     if len(one) != 1:
-        raise CorruptError(f"the value of a constant page is no value of type {type}")
+        raise CorruptError(f"the value of a constant page is no value of type {kind.type}")
     if validity is None:
         return pa.repeat(one[0], count) if count else one[:0]
     return one.take(pa.array(np.zeros(count, np.int32), mask=~validity))
 
 
-def _lists(block: FixedSizeLists, type: pa.DataType, validity: Mask | None) -> pa.Array:  # noqa: A002
-    if not pa.types.is_fixed_size_list(type) or type.list_size != block.dimension:
-        raise CorruptError(f"lists of {block.dimension} items stand for values of type {type}")
-    items = leaf_array(block.items, type.value_type, block.validity)
+def _lists(block: FixedSizeLists, kind: Kind, validity: Mask | None) -> pa.Array:
+    if kind.shape is not Shape.LIST or kind.size != block.dimension:
+        raise CorruptError(f"lists of {block.dimension} items stand for values of type {kind.type}")
+    items = leaf_array(block.items, kind.children[0], block.validity)
     if len(items) != block.count * block.dimension:
         raise CorruptError(f"{block.count} lists hold {len(items)} items")
-    return _from_buffers(type, block.count, [], validity, [items])
+    return _from_buffers(kind.type, block.count, [], validity, [items])
 
 
-def _structs(block: Structs, type: pa.DataType, validity: Mask | None) -> pa.Array:  # noqa: A002
-    if not pa.types.is_struct(type) or type.num_fields != len(block.children):
-        raise CorruptError(f"a packed struct of {len(block.children)} stands for a {type}")
+def _structs(block: Structs, kind: Kind, validity: Mask | None) -> pa.Array:
+    if kind.shape is not Shape.STRUCT or len(kind.children) != len(block.children):
+        raise CorruptError(f"a packed struct of {len(block.children)} stands for a {kind.type}")
     children = [
-        leaf_array(child, type.field(number).type, None)
-        for number, child in enumerate(block.children)
+        leaf_array(child, inside, None)
+        for child, inside in zip(block.children, kind.children, strict=True)
     ]
-    return _from_buffers(type, block.count, [], validity, children)
+    return _from_buffers(kind.type, block.count, [], validity, children)
+
+
+def single_value(value: bytes, kind: Kind) -> pa.Array | None:
+    """Return one value as an array; None when its bytes alone do not tell."""
+    if kind.shape is Shape.FIXED and kind.width == len(value):
+        return pa.Array.from_buffers(kind.type, 1, [None, pa.py_buffer(value)], 0)
+    if kind.shape is Shape.VARIABLE and len(value) <= LARGEST_OFFSET:
+        edges = bytes(kind.width) + len(value).to_bytes(kind.width, "little")
+        buffers = [None, pa.py_buffer(edges), pa.py_buffer(value)]
+        array = pa.Array.from_buffers(kind.type, 1, buffers, 0)
+        if kind.is_text:
+            check_text(array)
+        return array
+    if kind.shape is Shape.BOOL and len(value) == 1:
+        return pa.Array.from_buffers(kind.type, 1, [None, pa.py_buffer(value)], 0)
+    if kind.shape is Shape.LIST and kind.children[0].width * kind.size == len(value):
+        inside = kind.children[0]
+        if inside.shape is Shape.FIXED:
+            buffers = [None, pa.py_buffer(value)]
+            items = pa.Array.from_buffers(inside.type, kind.size, buffers, 0)
+            return pa.Array.from_buffers(kind.type, 1, [None], 0, 0, [items])
+    return None
 
 
 def keep_entries(array: pa.Array, keep: slice | Mask | Integers) -> pa.Array:

@@ -7,16 +7,24 @@ packed block.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from lancetable.errors import CorruptError
-from lancetable.format.encoding.base import Integers
+from lancetable.format.encoding.base import Bytes, Integers
 from lancetable.format.encoding.blocks import Block, Chunks, FixedWidth
-from lancetable.format.encoding.kernels.bitpack import BLOCK, WORDS, pick, unpack
+from lancetable.format.encoding.kernels.bitpack import BLOCK, WORDS, pick, unpack, unpack_one
 from lancetable.format.encoding.kernels.ragged import Ragged, gather, join
+
+
+class PackedChunks(NamedTuple):
+    """Where the packed words of each chunk start, and how many bits a value has there."""
+
+    data: Bytes
+    starts: Integers
+    widths: Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +32,8 @@ class InlineBitpacking:
     """One packed block per chunk, its width in front."""
 
     bits: int
+
+    is_variable: ClassVar[bool] = False
 
     def describe(self) -> str:
         """Return the name and the uncompressed width."""
@@ -55,13 +65,26 @@ class InlineBitpacking:
             return FixedWidth(out[np.arange(BLOCK) < counts[:, None]], word)
         return FixedWidth(out.reshape(-1)[: int(counts.sum())], word)
 
-    def gather(self, chunks: Chunks, chunk: Integers, inside: Integers) -> Block | None:
-        """Address single values."""
+    def prepare(self, chunks: Chunks) -> PackedChunks:
+        """Read the width of every chunk once."""
         pieces = chunks.buffers[0]
+        widths = self._widths(pieces, chunks.counts)
+        return PackedChunks(pieces.data, pieces.starts + self.bits // 8, widths)
+
+    def gather(self, prepared: PackedChunks, chunk: Integers, inside: Integers) -> Block:
+        """Address single values."""
+        data, starts, widths = prepared
+        found = pick(data, starts[chunk], widths[chunk], inside, self.bits)
+        return FixedWidth(found, self.bits // 8)
+
+    def pick(self, chunks: Chunks, chunk: int, inside: int) -> bytes:
+        """Return one value."""
+        piece = chunks.buffers[0].piece(chunk)
         word = self.bits // 8
-        some = pieces.pick(chunk)
-        widths = self._widths(some, inside + 1)
-        return FixedWidth(pick(pieces.data, some.starts + word, widths, inside, self.bits), word)
+        width = int.from_bytes(piece[:word].tobytes(), "little")
+        if len(piece) != word + 128 * width or width > self.bits or inside >= BLOCK:
+            raise CorruptError("a bit-packed chunk has not the size its width asks for")
+        return unpack_one(piece.data[word:], width, inside, self.bits).to_bytes(word, "little")
 
     def _widths(self, pieces: Ragged, counts: Integers) -> Integers:
         word = self.bits // 8

@@ -5,6 +5,7 @@ of items. Per value: the same for a single value, the bitmaps padded to bytes.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Bytes, Integers
 from lancetable.format.encoding.blocks import (
+    Addressable,
     Block,
     Chunks,
     Compression,
@@ -22,6 +24,14 @@ from lancetable.format.encoding.blocks import (
 from lancetable.format.encoding.kernels.ragged import Ragged
 
 Validities = tuple[npt.NDArray[np.bool_] | None, ...]
+
+
+class WideChunks(NamedTuple):
+    """Chunks of lists, addressed as values that are as wide as a list."""
+
+    wide: Addressable
+    prepared: object
+    item_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +67,22 @@ class FixedSizeList:
         items = decode(Chunks(buffers, counts))
         return FixedSizeLists(self.dimension, items, validity, int(chunks.counts.sum()))
 
-    def gather(self, chunks: Chunks, chunk: Integers, inside: Integers) -> Block | None:
-        """Address whole lists of plain items as single wide values."""
+    def prepare(self, chunks: Chunks) -> "WideChunks | None":
+        """See whole lists of plain items as single wide values."""
         widen = getattr(self.inner, "widened", None)
         bits = getattr(self.inner, "bits", 0)
         if self.has_validity or widen is None or bits % 8:
             return None
-        found = widen(self.dimension).gather(chunks, chunk, inside)
+        wide = widen(self.dimension)
+        return WideChunks(wide, wide.prepare(chunks), bits // 8)
+
+    def gather(self, prepared: "WideChunks", chunk: Integers, inside: Integers) -> Block:
+        """Address whole lists."""
+        found = prepared.wide.gather(prepared.prepared, chunk, inside)
         if not isinstance(found, FixedWidth):
-            return None
-        return FixedSizeLists(self.dimension, FixedWidth(found.data, bits // 8), None, len(inside))
+            raise CorruptError(f"{self.describe()} cannot be addressed")
+        items = FixedWidth(found.data, prepared.item_bytes)
+        return FixedSizeLists(self.dimension, items, None, len(inside))
 
     def decode_values(self, stored: FixedWidth | VariableWidth) -> Block:
         """Split the stored bytes of each value into bitmaps and items."""

@@ -1,6 +1,7 @@
 """Values as they are: ``n * bits`` bits, least significant bit first."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,8 @@ class Flat:
     """Fixed-width values; ``bits`` is 1 or a multiple of 8."""
 
     bits: int
+
+    is_variable: ClassVar[bool] = False
 
     def describe(self) -> str:
         """Return the name and the width."""
@@ -36,17 +39,29 @@ class Flat:
         width = self.bits // 8
         return FixedWidth(join(pieces.resized(counts * width)), width)
 
-    def gather(self, chunks: Chunks, chunk: Integers, inside: Integers) -> Block | None:
-        """Address single values."""
+    def prepare(self, chunks: Chunks) -> Ragged:
+        """Check once that every chunk holds all of its values."""
         pieces = chunks.buffers[0]
-        starts = pieces.starts[chunk]
-        if ((inside + 1) * self.bits > pieces.sizes[chunk] * 8).any():
+        if (chunks.counts * self.bits > pieces.sizes * 8).any():
             raise CorruptError("a chunk is too short for the values it should hold")
+        return pieces
+
+    def gather(self, prepared: Ragged, chunk: Integers, inside: Integers) -> Block:
+        """Address single values."""
+        starts = prepared.starts[chunk]
         if self.bits == 1:
-            found = pieces.data[starts + (inside >> 3)] >> (inside & 7).astype(np.uint8)
+            found = prepared.data[starts + (inside >> 3)] >> (inside & 7).astype(np.uint8)
             return Bits(np.packbits(found & 1, bitorder="little"), len(inside))
         width = self.bits // 8
-        return FixedWidth(gather(pieces.data, starts + inside * width, width), width)
+        return FixedWidth(gather(prepared.data, starts + inside * width, width), width)
+
+    def pick(self, chunks: Chunks, chunk: int, inside: int) -> bytes:
+        """Return one value; a bit becomes a byte."""
+        piece = chunks.buffers[0].piece(chunk)
+        if self.bits == 1:
+            return b"\1" if int(piece[inside >> 3]) >> (inside & 7) & 1 else b"\0"
+        width = self.bits // 8
+        return piece[inside * width : (inside + 1) * width].tobytes()
 
     def widened(self, factor: int) -> "Flat":
         """Return the encoding that sees ``factor`` neighbouring values as one."""

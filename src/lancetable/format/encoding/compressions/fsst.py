@@ -1,11 +1,27 @@
 """Strings in codes of one byte, each standing for up to eight bytes (see ``kernels.fsst``)."""
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Integers
-from lancetable.format.encoding.blocks import Block, Chunks, Compression, FixedWidth, VariableWidth
+from lancetable.format.encoding.blocks import (
+    Block,
+    Chunks,
+    Compression,
+    FixedWidth,
+    VariableWidth,
+    addressable,
+    picked_block,
+)
 from lancetable.format.encoding.kernels import fsst
+
+if TYPE_CHECKING:
+    from lancetable.format.encoding.blocks import Addressable, Pickable
+
+FEW_VALUES = 32
+"""Up to here single values are decoded faster one by one than as arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +30,8 @@ class Fsst:
 
     symbol_table: bytes
     inner: Compression
+
+    is_variable: ClassVar[bool] = True
 
     def describe(self) -> str:
         """Return the name and what is inside."""
@@ -32,11 +50,19 @@ class Fsst:
             raise CorruptError(f"{self.describe()} cannot encode chunks")
         return self._decoded(decode(chunks))
 
-    def gather(self, chunks: Chunks, chunk: Integers, inside: Integers) -> Block | None:
+    def prepare(self, chunks: Chunks) -> object | None:
+        """Let the stored codes be prepared."""
+        inner = addressable(self.inner)
+        return None if inner is None else inner.prepare(chunks)
+
+    def gather(self, prepared: object, chunk: Integers, inside: Integers) -> Block:
         """Decode single values."""
-        find = getattr(self.inner, "gather", None)
-        found = None if find is None else find(chunks, chunk, inside)
-        return None if found is None else self._decoded(found)
+        return self._decoded(cast("Addressable", self.inner).gather(prepared, chunk, inside))
+
+    def pick(self, chunks: Chunks, chunk: int, inside: int) -> bytes:
+        """Decode one value."""
+        codes = cast("Pickable", self.inner).pick(chunks, chunk, inside)
+        return fsst.decode_value(fsst.parse_symbol_table(self.symbol_table), codes)
 
     def decode_values(self, stored: FixedWidth | VariableWidth) -> Block:
         """Decode values that were cut out already."""
@@ -49,4 +75,9 @@ class Fsst:
         if not isinstance(codes, VariableWidth):
             raise CorruptError("coded strings are not stored as values of any length")
         table = fsst.parse_symbol_table(self.symbol_table)
+        if len(codes) <= FEW_VALUES:
+            view = codes.data.data
+            edges = pairwise(codes.offsets.tolist())
+            values = [fsst.decode_value(table, bytes(view[a:b])) for a, b in edges]
+            return picked_block(values, is_variable=True)
         return VariableWidth(*fsst.decode(table, codes.offsets, codes.data))

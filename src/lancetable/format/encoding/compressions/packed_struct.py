@@ -7,7 +7,7 @@ own for the values cut out.
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -20,8 +20,12 @@ from lancetable.format.encoding.blocks import (
     FixedWidth,
     Structs,
     VariableWidth,
+    addressable,
 )
 from lancetable.format.encoding.kernels.ragged import gather_slices
+
+if TYPE_CHECKING:
+    from lancetable.format.encoding.blocks import Addressable
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +51,14 @@ class PackedStruct:
             raise CorruptError(f"{self.describe()} cannot encode chunks")
         return self._split(decode(chunks))
 
-    def gather(self, chunks: Chunks, chunk: Integers, inside: Integers) -> Block | None:
+    def prepare(self, chunks: Chunks) -> object | None:
+        """Let the rows be prepared."""
+        inner = addressable(self.inner)
+        return None if inner is None else inner.prepare(chunks)
+
+    def gather(self, prepared: object, chunk: Integers, inside: Integers) -> Block:
         """Address single rows."""
-        find = getattr(self.inner, "gather", None)
-        found = None if find is None else find(chunks, chunk, inside)
-        return None if found is None else self._split(found)
+        return self._split(cast("Addressable", self.inner).gather(prepared, chunk, inside))
 
     def decode_values(self, stored: FixedWidth | VariableWidth) -> Block:
         """Split rows that were cut out already."""

@@ -12,7 +12,7 @@ bytes. As a buffer of its own:
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.blocks import Block, Chunks, FixedWidth, VariableWidth
-from lancetable.format.encoding.kernels.ragged import Ragged, gather, gather_slices, join
+from lancetable.format.encoding.kernels.ragged import Ragged, gather_slices, join
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class Variable:
     """Variable-width values; ``bits`` is the width of an offset, 32 or 64."""
 
     bits: int
+
+    is_variable: ClassVar[bool] = True
 
     def describe(self) -> str:
         """Return the name and the width of the offsets."""
@@ -59,19 +61,35 @@ class Variable:
             offsets, join(Ragged(pieces.data, pieces.starts + first, last - first))
         )
 
-    def gather(self, chunks: Chunks, chunk: Integers, inside: Integers) -> Block | None:
-        """Address single values."""
+    def prepare(self, chunks: Chunks) -> Ragged:
+        """Check once that every chunk holds all of its offsets."""
         pieces = chunks.buffers[0]
-        size = self.bits // 8
-        starts = pieces.starts[chunk]
-        if ((inside + 2) * size > pieces.sizes[chunk]).any():
+        if ((chunks.counts + 1) * (self.bits // 8) > pieces.sizes).any():
             raise CorruptError("a chunk is too short for its offsets")
-        places = starts + inside * size
-        first = gather(pieces.data, places, size).astype(np.int64)
-        last = gather(pieces.data, places + size, size).astype(np.int64)
-        if (first > last).any() or (last > pieces.sizes[chunk]).any() or (first < 0).any():
+        return pieces
+
+    def gather(self, prepared: Ragged, chunk: Integers, inside: Integers) -> Block:
+        """Address single values."""
+        size = self.bits // 8
+        starts = prepared.starts[chunk]
+        words = prepared.data[: len(prepared.data) // size * size].view(f"<u{size}")
+        place = starts // size + inside
+        first = words[place].astype(np.int64)
+        last = words[place + 1].astype(np.int64)
+        if (first > last).any() or (last > prepared.sizes[chunk]).any() or (first < 0).any():
             raise CorruptError("the offsets of a chunk point outside its bytes")
-        return VariableWidth(*gather_slices(pieces.data, starts + first, starts + last))
+        return VariableWidth(*gather_slices(prepared.data, starts + first, starts + last))
+
+    def pick(self, chunks: Chunks, chunk: int, inside: int) -> bytes:
+        """Return one value."""
+        piece = chunks.buffers[0].piece(chunk)
+        size = self.bits // 8
+        edges = piece[inside * size : (inside + 2) * size].tobytes()
+        first = int.from_bytes(edges[:size], "little")
+        last = int.from_bytes(edges[size:], "little")
+        if not len(edges) == 2 * size <= first <= last <= len(piece):
+            raise CorruptError("the offsets of a chunk point outside its bytes")
+        return piece[first:last].tobytes()
 
     def decode_blocks(self, pieces: Ragged, counts: Integers) -> Block:
         """Decode stand-alone buffers."""

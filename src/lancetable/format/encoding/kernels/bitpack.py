@@ -78,6 +78,12 @@ def _places(bits: int) -> tuple[Integers, Integers]:
     return rows, lane_of
 
 
+@lru_cache(maxsize=4)
+def _masks(bits: int) -> Words:
+    """Return for each packed width the mask of that many low bits."""
+    return np.array([(1 << width) - 1 for width in range(bits + 1)], np.uint64).astype(WORDS[bits])
+
+
 def pick(data: Bytes, starts: Integers, widths: Integers, inside: Integers, bits: int) -> Words:
     """Return single values without unpacking their blocks.
 
@@ -88,31 +94,18 @@ def pick(data: Bytes, starts: Integers, widths: Integers, inside: Integers, bits
         inside: for each value, its index inside the block.
         bits: the uncompressed width.
     """
-    rows, lanes_of = _places(bits)
+    rows, lane_of = _places(bits)
     lanes = BLOCK // bits
     size = bits // 8
-    word, shift = np.divmod(rows[inside] * widths, bits)
-    first = starts + (word * lanes + lanes_of[inside]) * size
-    low = _load(data, np.where(widths > 0, first, 0), bits)
-    shift_words = shift.astype(low.dtype)
-    out = low >> shift_words
-    straddles = shift + widths > bits
-    if straddles.any():
-        high = _load(data, np.where(straddles, first + lanes * size, 0), bits)
-        back = np.where(straddles, bits - shift, 0).astype(low.dtype)
-        out |= np.where(straddles, high << back, low.dtype.type(0))
-    mask = np.where(
-        widths < bits,
-        (np.uint64(1) << np.minimum(widths, bits - 1).astype(np.uint64)) - np.uint64(1),
-        np.uint64(0xFFFFFFFFFFFFFFFF),
-    ).astype(low.dtype)
-    return np.asarray(out & mask)
-
-
-def _load(data: Bytes, positions: Integers, bits: int) -> Words:
-    size = bits // 8
-    usable = len(data) - len(data) % size
-    return data[:usable].view(WORDS[bits])[positions // size]
+    words = data[: len(data) - len(data) % size].view(WORDS[bits])
+    bit = rows[inside] * widths
+    place = starts // size + (bit // bits) * lanes + lane_of[inside]
+    shift = (bit % bits).astype(words.dtype)
+    # A shift by the whole width gives zero, and what the next word adds beyond the packed width
+    # is masked off, so values inside one word need no case of their own.
+    low = words.take(place, mode="clip") >> shift
+    high = words.take(place + lanes, mode="clip") << (words.dtype.type(bits) - shift)
+    return np.asarray((low | high) & _masks(bits)[widths])
 
 
 def unpack_one(block: memoryview, width: int, inside: int, bits: int) -> int:

@@ -73,8 +73,11 @@ def parse_symbol_table(data: bytes) -> SymbolTable:
     symbols = tuple(data[8 + 8 * i : 8 + 8 * i + size] for i, size in enumerate(sizes))
     lengths = np.zeros(256, np.uint8)
     lengths[:count] = np.frombuffer(sizes, np.uint8)
-    literals = [bytes([value]) for value in range(256)]
-    singles = pa.array([*symbols, *[b""] * (256 - count), *literals], pa.binary())
+    starts = np.zeros(513, np.int32)
+    np.cumsum(np.append(lengths, np.ones(256, np.uint8)), out=starts[1:])
+    text = b"".join(symbols) + bytes(range(256))
+    buffers = [None, pa.py_buffer(starts), pa.py_buffer(text)]
+    singles = pa.Array.from_buffers(pa.binary(), 512, buffers)
     return SymbolTable(symbols, is_compressed, lengths, singles)
 
 

@@ -39,6 +39,10 @@ class OpenBlobPage:
     inner: OpenPage
     layers: Layers
 
+    def cell(self, row: int) -> bytes | None:
+        """A blob is never a plain value."""
+        return None
+
     def read(self, rows: Rows) -> Reading[Entries]:
         """Read positions and sizes, and the nulls that hide in them."""
         entries = yield from self.inner.read(rows)

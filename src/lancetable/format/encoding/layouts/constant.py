@@ -106,6 +106,10 @@ class OpenConstantPage:
         values = count if shown is None else int(shown.sum())
         return Entries(Repeated(self._value, values), rep, def_, slice(0, count))
 
+    def cell(self, row: int) -> bytes | None:
+        """Constant values are made, not found."""
+        return None
+
     def _entries(self, rows: Rows) -> Integers:
         starts = np.asarray(self._starts)
         if isinstance(rows, range):

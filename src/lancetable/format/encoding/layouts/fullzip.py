@@ -99,6 +99,13 @@ class OpenFullZip:
             return self._read_strided(rows)
         return self._read_indexed(rows)
 
+    def cell(self, row: int) -> bytes | None:
+        """Cut one value out of mapped bytes without levels."""
+        stride = self._zipped.stride
+        if self._starts is not None or self._data is None or self._zipped.control_bytes:
+            return None
+        return self._data[row * stride : (row + 1) * stride].tobytes()
+
     def _read_strided(self, rows: Rows) -> Reading[Entries]:
         stride = self._zipped.stride
         if isinstance(rows, range):

@@ -32,8 +32,12 @@ from lancetable.format.encoding.blocks import (
     Chunks,
     Compression,
     Indices,
+    Pickable,
+    addressable,
     decode_one,
     fixed_words,
+    pickable,
+    picked_block,
 )
 from lancetable.format.encoding.entries import Entries
 from lancetable.format.encoding.layouts.chunks import ChunkShape, Parts, decode_levels, take_apart
@@ -41,6 +45,7 @@ from lancetable.format.encoding.layouts.rowindex import RowIndex, parse_row_inde
 from lancetable.format.encoding.repdef import Layers, Mask, check_levels, visible
 
 LARGEST_CHUNK_VALUES = 1 << 15
+FEW_ROWS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +142,30 @@ class MiniBlockPage:
         self._is_mapped = is_mapped
         self._uniform = int(self._counts[0]) if _is_uniform(self._counts) else 0
         self._parts: Parts | None = None
+        self._prepared: object | None = None
+        self._has_more_than_values = (
+            layout.shape.def_ is not None or layout.layers.max_rep > 0 or tables.items is not None
+        )
+        self._picks = pickable(layout.values) if is_mapped else None
 
     def read(self, rows: Rows) -> Reading[Entries]:
         """Read rows of the page."""
         if self._layout.layers.max_rep:
             return self._read_lists(rows)
+        if len(rows) <= FEW_ROWS and self._picks is not None:
+            return self._read_few(rows, self._picks)
         if isinstance(rows, range):
             return self._read_range(rows)
         return self._read_many(rows)
+
+    def cell(self, row: int) -> bytes | None:
+        """Find one value in mapped chunks that were taken apart before."""
+        parts, values = self._parts, self._picks
+        if parts is None or values is None or self._has_more_than_values:
+            return None
+        chunk = self._chunk_of(row)
+        inside = row - chunk * self._uniform if self._uniform else row - int(self._firsts[chunk])
+        return values.pick(Chunks(parts.buffers, self._counts), chunk, inside)
 
     def _read_range(self, rows: range) -> Reading[Entries]:
         first, last = self._chunk_of(rows.start), self._chunk_of(rows.stop - 1)
@@ -154,22 +175,54 @@ class MiniBlockPage:
         keep = slice(rows.start - skipped, rows.stop - skipped)
         return self._decode(parts, numbers, keep)
 
+    def _read_few(self, rows: Rows, values: Pickable) -> Reading[Entries]:
+        """Find each value by itself; the bytes are mapped, so looking is free."""
+        parts = yield from self._all_parts()
+        chunks = Chunks(parts.buffers, self._counts)
+        found: list[bytes] = []
+        levels: list[int] = []
+        for row in rows:
+            chunk = self._chunk_of(int(row))
+            inside = int(row) - int(self._firsts[chunk])
+            found.append(values.pick(chunks, chunk, inside))
+            if self._layout.shape.def_ is not None:
+                levels.append(self._level_of(parts, chunk, inside))
+        block = picked_block(found, is_variable=values.is_variable)
+        def_ = np.array(levels, np.uint16) if levels else None
+        return Entries(self._looked_up(block), None, def_, slice(0, len(rows)))
+
+    def _level_of(self, parts: Parts, chunk: int, inside: int) -> int:
+        one = parts.pick(slice(chunk, chunk + 1))
+        _, def_ = decode_levels(self._layout.shape, one)
+        check_levels(None, def_, self._layout.layers)
+        if def_ is None or len(def_) != int(self._counts[chunk]):
+            raise CorruptError("the levels of a chunk do not match its number of values")
+        return int(def_[inside])
+
     def _read_many(self, rows: Integers) -> Reading[Entries]:
-        chunk = self._chunks_of(rows)
-        inside = rows - self._firsts[chunk]
+        chunk, inside = self._places_of(rows)
+        values = addressable(self._layout.values)
+        if self._is_mapped and values is not None and self._layout.shape.def_ is None:
+            parts = yield from self._all_parts()
+            if self._prepared is None:
+                self._prepared = values.prepare(Chunks(parts.buffers, self._counts))
+            if self._prepared is not None:
+                block = values.gather(self._prepared, chunk, inside)
+                return Entries(self._looked_up(block), None, None, slice(0, len(rows)))
         numbers, place = np.unique(chunk, return_inverse=True)
         parts = yield from self._take_apart(numbers)
-        find = getattr(self._layout.values, "gather", None)
         picked = Chunks(parts.buffers, self._counts[numbers])
-        block = None if find is None else find(picked, place, inside)
-        if block is None:
-            before = np.cumsum(picked.counts) - picked.counts
-            return self._decode(parts, numbers, before[place] + inside)
-        rep, def_ = decode_levels(self._layout.shape, parts)
+        items = (np.cumsum(picked.counts) - picked.counts)[place] + inside
+        prepared = None if values is None else values.prepare(picked)
+        if values is None or prepared is None:
+            return self._decode(parts, numbers, items)
+        block = values.gather(prepared, place, inside)
+        _, def_ = decode_levels(self._layout.shape, parts)
+        check_levels(None, def_, self._layout.layers)
         if def_ is not None:
             self._check_visible(def_, parts, picked.counts)
-            def_ = def_[(np.cumsum(picked.counts) - picked.counts)[place] + inside]
-        return Entries(self._looked_up(block), rep, def_, slice(0, len(rows)))
+            def_ = def_[items]
+        return Entries(self._looked_up(block), None, def_, slice(0, len(rows)))
 
     def _read_lists(self, rows: Rows) -> Reading[Entries]:
         if self._index is None:
@@ -194,25 +247,32 @@ class MiniBlockPage:
             return min(item // self._uniform, len(self._counts) - 1)
         return int(np.searchsorted(self._firsts, item, side="right")) - 1
 
-    def _chunks_of(self, items: Integers) -> Integers:
+    def _places_of(self, items: Integers) -> tuple[Integers, Integers]:
+        """Return the chunk of each item and its place inside it."""
         if self._uniform:
-            return np.minimum(items // self._uniform, len(self._counts) - 1)
-        return np.searchsorted(self._firsts, items, side="right") - 1
+            chunk = np.minimum(items // self._uniform, len(self._counts) - 1)
+            return chunk, items - chunk * self._uniform
+        chunk = np.searchsorted(self._firsts, items, side="right") - 1
+        return chunk, items - self._firsts[chunk]
 
     def _take_apart(self, numbers: Integers) -> Reading[Parts]:
         """Find the parts of some chunks, all chunks at once where bytes cost nothing."""
         if self._is_mapped:
-            if self._parts is None:
-                (view,) = yield [self._buffer.whole()]
-                data = np.frombuffer(view, np.uint8)
-                self._parts = take_apart(self._layout.shape, data, self._starts)
+            parts = yield from self._all_parts()
             if len(numbers) == len(self._counts):
-                return self._parts
+                return parts
             if int(numbers[-1]) - int(numbers[0]) + 1 == len(numbers):
-                return self._parts.pick(slice(int(numbers[0]), int(numbers[-1]) + 1))
-            return self._parts.pick(numbers)
+                return parts.pick(slice(int(numbers[0]), int(numbers[-1]) + 1))
+            return parts.pick(numbers)
         data, starts = yield from self._fetch(numbers)
         return take_apart(self._layout.shape, data, starts)
+
+    def _all_parts(self) -> Reading[Parts]:
+        if self._parts is None:
+            (view,) = yield [self._buffer.whole()]
+            data = np.frombuffer(view, np.uint8)
+            self._parts = take_apart(self._layout.shape, data, self._starts)
+        return self._parts
 
     def _fetch(self, numbers: Integers) -> Reading[tuple[Bytes, Integers]]:
         """Ask for runs of neighbouring chunks and lay them side by side."""

@@ -34,7 +34,15 @@ from lancetable.format.encoding.v20.model import (
     SomeNulls,
 )
 from lancetable.format.encoding.v20.rounds import together
-from lancetable.format.encoding.v20.select import aligned, multiply, pick_bytes, span_of, zeros
+from lancetable.format.encoding.v20.select import (
+    aligned,
+    multiply,
+    numbers_array,
+    pick_bytes,
+    set_bits,
+    span_of,
+    zeros,
+)
 from lancetable.format.encoding.v20.variable import (
     check_int32,
     of_width,
@@ -116,7 +124,7 @@ def all_null(kind: pa.DataType, count: int) -> pa.Array:
     validity = zeros(-(-count // 8))
     if pa.types.is_dictionary(kind):
         indices = all_null(kind.index_type, count)
-        return pa.DictionaryArray.from_arrays(indices, pa.array([], kind.value_type))
+        return pa.DictionaryArray.from_arrays(indices, pa.nulls(0, kind.value_type))
     if pa.types.is_fixed_size_list(kind):
         items = all_null(kind.value_type, count * kind.list_size)
         return pa.Array.from_buffers(kind, count, [validity], children=[items])
@@ -196,6 +204,8 @@ def _dictionary(
     is_column = pa.types.is_dictionary(kind)
     index = kind.index_type if is_column else _unsigned(width_of(encoding.indices))
     count = encoding.item_count
+    if count > 8 * sum(buffer.size for buffer in page.buffers) + 1:
+        raise CorruptError(f"a page claims a dictionary of {count} items and has no room for it")
     parts: list[Any] = yield from together(
         [
             read_array(encoding.indices, page, rows, index),
@@ -227,17 +237,24 @@ def _unsigned(bits: int) -> pa.DataType:
 
 def _dictionary_column(indices: pa.Array, items: pa.Array, kind: pa.DataType) -> pa.Array:
     if items.null_count and len(indices):
-        kept = pc.if_else(items.is_valid().take(indices), indices, None)
-        indices = kept.cast(kind.index_type)
+        found = items.is_valid().take(indices)
+        indices = with_validity(indices, np.frombuffer(found.buffers()[1], np.uint8))
     return pa.DictionaryArray.from_arrays(indices, items, ordered=kind.ordered)
 
 
 def _looked_up(indices: pa.Array, items: pa.Array) -> pa.Array:
     """Return the items by number, counted from 1, with nulls for 0."""
-    shifted = pc.if_else(pc.equal(indices, 0), None, indices)
-    positions = pc.subtract(shifted, pa.scalar(1, indices.type))
+    count = len(indices)
+    bitmap, data = indices.buffers()
+    numbers = np.frombuffer(data, f"<u{indices.type.bit_width // 8}")[:count].astype(np.int64)
+    valid = numbers != 0
+    if bitmap is not None:
+        valid &= set_bits(np.frombuffer(bitmap, np.uint8), count)
+    numbers -= valid
+    numbers[~valid] = 0
+    positions = numbers_array(numbers, pa.int64(), valid)
     if items.type in {pa.string(), pa.binary(), pa.large_string(), pa.large_binary()}:
-        sizes = pc.binary_length(items).cast(pa.int64())
+        sizes = pc.binary_length(items)
         check_int32(pc.sum(sizes.take(positions)).as_py() or 0, "bytes")
     return items.take(positions)
 

@@ -3,6 +3,9 @@
 Every struct and every list of the schema has a column of its own. That of a struct holds
 nothing, since structs cannot be null here. That of a list holds where each list ends, counted in
 the items of its page, so that the items of a page begin after those of all pages before it.
+
+The first writers of such files stored strings as lists of bytes: the column of the field holds the
+ends, the column behind it, which belongs to no field, the bytes.
 """
 
 from collections.abc import Mapping
@@ -53,7 +56,7 @@ def _as_stored(field: Field) -> Field:
 
 def _read(field: Field, columns: Columns, rows: Rows) -> Reading[list[pa.Array]]:
     if not len(rows):
-        return [pa.array([], arrow_type(field))]
+        return [pa.nulls(0, arrow_type(field))]
     if field.is_blob or field.is_packed:
         return (yield from _read_column(field, columns, rows))
     if field.logical_type == "struct":
@@ -64,7 +67,42 @@ def _read(field: Field, columns: Columns, rows: Rows) -> Reading[list[pa.Array]]
         raise UnsupportedError(
             f"field {field.name!r} of type {field.logical_type!r} cannot be in a 2.0 file"
         )
+    if stores_bytes_apart(field, columns):
+        return (yield from _read_split_strings(field, columns, rows))
     return (yield from _read_column(field, columns, rows))
+
+
+def bytes_key(field_id: int) -> int:
+    """Return the key under which ``columns`` has the bytes of strings that are stored apart."""
+    return -1 - field_id
+
+
+def stores_bytes_apart(field: Field, columns: Columns) -> bool:
+    """Say whether the bytes of a string field are in the column behind its own."""
+    column = columns.get(field.id)
+    if column is None or field.children or not column.pages:
+        return False
+    return isinstance(column.pages[0].description, ItemList)
+
+
+def _read_split_strings(field: Field, columns: Columns, rows: Rows) -> Reading[list[pa.Array]]:
+    kind = arrow_type(field)
+    shapes = {
+        pa.string(): "list",
+        pa.binary(): "list",
+        pa.large_string(): "large_list",
+        pa.large_binary(): "large_list",
+    }
+    if kind not in shapes:
+        raise CorruptError(f"field {field.name!r} of type {kind} is stored as lists")
+    item = Field("item", bytes_key(field.id), "uint8", nullable=False)
+    lists = yield from _read_lists(
+        Field(field.name, field.id, shapes[kind], children=(item,)), columns, rows
+    )
+    return [
+        pa.Array.from_buffers(kind, len(chunk), [*chunk.buffers()[:2], chunk.values.buffers()[1]])
+        for chunk in lists
+    ]
 
 
 def _column(field: Field, columns: Columns, rows: Rows) -> Column:

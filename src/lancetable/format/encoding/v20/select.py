@@ -85,6 +85,17 @@ def aligned(data: npt.NDArray[Any], width: int) -> pa.Buffer:
     return buffer
 
 
+def numbers_array(
+    values: npt.NDArray[Any], kind: pa.DataType, valid: npt.NDArray[np.bool_] | None = None
+) -> pa.Array:
+    """Return numbers as an Arrow array over their own memory.
+
+    ``pa.array`` would do, but loads pandas first, which takes longer than most reads.
+    """
+    validity = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(values)])
+
+
 def zeros(size: int) -> pa.Buffer:
     """Return a buffer of zeros, which takes no memory until it is touched.
 

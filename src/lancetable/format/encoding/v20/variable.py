@@ -13,7 +13,7 @@ from lancetable.format.encoding.kernels import fsst
 from lancetable.format.encoding.v20.ends import Ends, Extents, read_extents
 from lancetable.format.encoding.v20.fixed import read_fixed, read_integers, without_nulls
 from lancetable.format.encoding.v20.model import Binary, Flat, Fsst
-from lancetable.format.encoding.v20.select import aligned
+from lancetable.format.encoding.v20.select import aligned, numbers_array
 
 LARGEST_INT32 = (1 << 31) - 1
 _LARGEST_POSITION = (1 << 63) - 1
@@ -55,7 +55,7 @@ def _read_binary(binary: Binary, page: Page, rows: Rows) -> Reading[Strings]:
     data = yield from read_fixed(content, replace(page, rows=limit), inside, 8)
     if isinstance(rows, range):
         return Strings(extents.offsets(), data, extents.valid)
-    return _gather(extents, data)
+    return gather_strings(extents, data)
 
 
 def _total(binary: Binary, page: Page) -> Reading[int]:
@@ -69,7 +69,8 @@ def _total(binary: Binary, page: Page) -> Reading[int]:
     return end - ends.null_adjustment if end >= ends.null_adjustment else end
 
 
-def _gather(extents: Extents, data: Bytes) -> Strings:
+def gather_strings(extents: Extents, data: Bytes) -> Strings:
+    """Return the values of scattered extents; the data begins where the first one does."""
     # Wanted values and the gaps between them take turns; Arrow picks every second one.
     count = len(extents.starts)
     turns = np.empty(2 * count, np.int64)
@@ -78,7 +79,7 @@ def _gather(extents: Extents, data: Bytes) -> Strings:
     turns -= extents.first
     buffers = [None, pa.py_buffer(turns), pa.py_buffer(data)]
     both = pa.Array.from_buffers(pa.large_binary(), 2 * count - 1, buffers)
-    wanted = both.take(pa.array(np.arange(0, 2 * count, 2)))
+    wanted = both.take(numbers_array(np.arange(0, 2 * count, 2), pa.int64()))
     _, offsets, joined = wanted.buffers()
     text = np.empty(0, np.uint8) if joined is None else np.frombuffer(joined, np.uint8)
     return Strings(np.frombuffer(offsets, np.int64)[: count + 1], text, extents.valid)

@@ -62,11 +62,17 @@ def _size(segment: Segment) -> int:
         case Range(start, end):
             return end - start
         case RangeWithHoles(start, end, holes):
-            return max(0, end - start - len(holes.data) // holes.width)
+            return _beside_holes(end - start, len(holes.data) // holes.width)
         case RangeWithBitmap():
             return _bits(segment).bit_count()
         case Listed(values):
             return len(values.data) // values.width
+
+
+def _beside_holes(span: int, holes: int) -> int:
+    if holes > span:
+        raise CorruptError(f"a row id range of {span} has {holes} holes")
+    return span - holes
 
 
 def _bits(segment: RangeWithBitmap) -> int:

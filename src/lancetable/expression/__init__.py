@@ -1,0 +1,81 @@
+"""Predicates and computed columns: read from SQL or from Arrow, bound to a schema, evaluated.
+
+``bind(parse("price < 10 AND name LIKE 'a%'"), schema)`` gives a value that
+:func:`evaluate_mask` applies to any batch of that schema.
+"""
+
+from lancetable.expression.arrow import from_arrow
+from lancetable.expression.bind import bind, bind_predicate, type_of
+from lancetable.expression.evaluate import evaluate, evaluate_mask
+from lancetable.expression.render import to_sql
+from lancetable.expression.tree import (
+    And,
+    Arithmetic,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Compare,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    IsTrue,
+    Item,
+    Like,
+    Literal,
+    Negate,
+    Not,
+    Opaque,
+    Operation,
+    Or,
+    columns,
+    conjuncts,
+    literal,
+)
+
+
+def parse(text: str) -> Expression:
+    """Parse SQL text; the parser is loaded on first use because that takes long.
+
+    Raises:
+        ExpressionError: The text is not an expression this library understands.
+    """
+    from lancetable.expression.parse import parse as parse_sql  # noqa: PLC0415
+
+    return parse_sql(text)
+
+
+__all__ = [
+    "And",
+    "Arithmetic",
+    "Call",
+    "Case",
+    "Cast",
+    "Column",
+    "Compare",
+    "Comparison",
+    "Expression",
+    "In",
+    "IsNull",
+    "IsTrue",
+    "Item",
+    "Like",
+    "Literal",
+    "Negate",
+    "Not",
+    "Opaque",
+    "Operation",
+    "Or",
+    "bind",
+    "bind_predicate",
+    "columns",
+    "conjuncts",
+    "evaluate",
+    "evaluate_mask",
+    "from_arrow",
+    "literal",
+    "parse",
+    "to_sql",
+    "type_of",
+]

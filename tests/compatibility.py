@@ -1,0 +1,119 @@
+"""Writes docs/compatibility.md: every fixture, and whether it is read as it must be.
+
+``python -m tests.compatibility`` needs the collection of fixtures beside the checkout and pylance
+for the few versions that have no stored expectation.
+"""
+
+import sys
+from collections.abc import Iterable
+from itertools import groupby
+from typing import NamedTuple
+
+from tests.fixtures_catalog import ROOT, SHARED, Case, cases
+
+REPORT = ROOT / "docs" / "compatibility.md"
+WIDEST = 110
+
+HEAD = """\
+# Compatibility
+
+Which tables and files are read, case by case. This page is generated: `make docs` reads every
+fixture and writes it anew.
+
+*equal* means: the values are the same, bit by bit, as the expected ones, and what the last column
+names was compared. Where the reference implementation is known to be wrong, the expectation is
+the true data. *refused* means: one clear error, as it must be; the error follows.
+
+"""
+
+TITLES = {
+    "file": "Single data files",
+    "table": "Tables: every version, branch and tag",
+    "releases": "The same tables written by seven releases",
+    "upstream": "Old, odd and broken tables of the Lance repository",
+    "memwal": "Blobs, JSON and bfloat16",
+}
+
+
+class Line(NamedTuple):
+    """One case of the report."""
+
+    case: Case
+    result: str
+    detail: str
+
+
+def run(case: Case) -> Line:
+    """Read one case."""
+    try:
+        detail = case.check()
+    except Exception as cause:  # noqa: BLE001 - a report of failures must list them all
+        return Line(case, "NOT READ", f"{type(cause).__name__}: {cause}")
+    return Line(case, "refused" if case.is_refusal else "equal", detail)
+
+
+def render(lines: Iterable[Line]) -> str:
+    """Return the report."""
+    lines = list(lines)
+    parts = [HEAD, _totals(lines)]
+    for suite, group in groupby(lines, key=lambda line: line.case.name.partition("/")[0]):
+        parts.append(f"\n## {TITLES[suite]}\n\n")
+        parts.append("| case | writer | file version | covers | result | compared, or reason |\n")
+        parts.append("|---|---|---|---|---|---|\n")
+        parts.extend(_row(line) for line in group)
+    return "".join(parts)
+
+
+def _totals(lines: list[Line]) -> str:
+    text = "| collection | cases | equal | refused | not read |\n|---|---|---|---|---|\n"
+    for suite, title in TITLES.items():
+        results = [line.result for line in lines if line.case.name.startswith(f"{suite}/")]
+        counts = [results.count(kind) for kind in ("equal", "refused", "NOT READ")]
+        text += f"| {title} | {len(results)} | {' | '.join(map(str, counts))} |\n"
+    return text
+
+
+def _row(line: Line) -> str:
+    case = line.case
+    cells = (
+        f"`{case.name}`",
+        case.writer,
+        case.version,
+        _cell(case.covers),
+        line.result,
+        _cell(line.detail, widest=300),
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _cell(text: str, widest: int = WIDEST) -> str:
+    text = text if len(text) <= widest else f"{text[: widest - 1]}…"
+    return text.replace("|", "\\|").replace("\n", " ").replace("`", "'")
+
+
+def listed() -> dict[str, str]:
+    """Return the cases of the report as it stands, with their results."""
+    found = {}
+    for text in REPORT.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in text.replace("\\|", "¦").split("|")[1:-1]]
+        if len(cells) == 6 and cells[0].startswith("`"):
+            found[cells[0].strip("`")] = cells[4]
+    return found
+
+
+def main() -> int:
+    """Read all fixtures and write the report."""
+    if not SHARED.exists():
+        sys.stderr.write("the collection of fixtures is not beside the checkout\n")
+        return 1
+    lines = [run(case) for case in cases(SHARED)]
+    REPORT.write_text(render(lines), encoding="utf-8")
+    unread = [line for line in lines if line.result == "NOT READ"]
+    for line in unread:
+        sys.stderr.write(f"{line.case.name}: {line.detail}\n")
+    sys.stdout.write(f"{REPORT.name}: {len(lines)} cases, {len(unread)} not read\n")
+    return 1 if unread else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
