@@ -222,9 +222,7 @@ def _same_schema(found: pa.Schema, expected: pa.Schema) -> None:
 def _notes(field: pa.Field) -> dict[bytes, bytes]:
     """Metadata of a field without what says which extension type or encoding it has."""
     hidden = (b"ARROW:extension:", b"lance-encoding:packed", b"lance-encoding:blob")
-    return {
-        key: text for key, text in (field.metadata or {}).items() if not key.startswith(hidden)
-    }
+    return {key: text for key, text in (field.metadata or {}).items() if not key.startswith(hidden)}
 
 
 def _agree(found: object, expected: object, what: str) -> None:
@@ -247,7 +245,9 @@ def _cases_of_table(folder: Path, entry: dict) -> Iterator[Case]:  # type: ignor
     versions = {}
     for version in entry["versions"]:
         branch = version.get("branch")
-        name = f"{stem}@{branch} v{version['version']}" if branch else f"{stem} v{version['version']}"
+        name = (
+            f"{stem}@{branch} v{version['version']}" if branch else f"{stem} v{version['version']}"
+        )
         expected = folder / version["expected"]
         versions[branch, version["version"]] = expected
         wish = {"version": version["version"], "branch": branch}
@@ -314,9 +314,7 @@ def _settings_check(place: Callable[[], Path], entry: dict) -> Check:  # type: i
     return check
 
 
-def _refusal(
-    place: Path | Callable[[], Path], words: str, *, scan: bool, **wish: object
-) -> Check:
+def _refusal(place: Path | Callable[[], Path], words: str, *, scan: bool, **wish: object) -> Check:
     """Return a check that a table is refused with one clear error, at open or at scan."""
 
     def check() -> str:

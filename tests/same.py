@@ -109,9 +109,7 @@ def _compare_values(actual: pa.Array, expected: pa.Array, place: str) -> None:
     if pa.types.is_struct(type_):
         for number in range(type_.num_fields):
             name = f"{place}.{type_.field(number).name}"
-            _compare(
-                pc.struct_field(actual, [number]), pc.struct_field(expected, [number]), name
-            )
+            _compare(pc.struct_field(actual, [number]), pc.struct_field(expected, [number]), name)
         return
     if pa.types.is_map(type_):
         actual, expected = _as_lists(actual), _as_lists(expected)

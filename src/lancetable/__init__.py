@@ -8,7 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from lancetable.errors import (
+    CommitError,
+    ConflictError,
+    ContentionError,
     CorruptError,
+    ExistsError,
     ExpressionError,
     FileNotFoundInStoreError,
     InputError,
@@ -18,6 +22,7 @@ from lancetable.errors import (
     SchemaError,
     StoreError,
     TableNotFoundError,
+    UnknownOutcomeError,
     UnsupportedError,
     VersionNotFoundError,
 )
@@ -28,7 +33,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CommitError",
+    "ConflictError",
+    "ContentionError",
     "CorruptError",
+    "ExistsError",
     "ExpressionError",
     "FileNotFoundInStoreError",
     "InputError",
@@ -39,6 +48,7 @@ __all__ = [
     "StoreError",
     "Table",
     "TableNotFoundError",
+    "UnknownOutcomeError",
     "UnsupportedError",
     "VersionNotFoundError",
     "__version__",

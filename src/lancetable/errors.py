@@ -11,8 +11,13 @@
     │   ├── VersionNotFoundError
     │   ├── RefNotFoundError                              a tag or a branch
     │   └── FileNotFoundInStoreError                      an object the table refers to
+    ├── ExistsError           (also FileExistsError)      a table, tag or branch is already there
     ├── UnsupportedError      (also NotImplementedError)  feature flag, file version, encoding
     ├── CorruptError                                      bytes contradict the specification
+    ├── CommitError                                       a change did not become a version
+    │   ├── ConflictError                                 another writer changed what it builds on
+    │   ├── ContentionError                               other writers kept winning; try later
+    │   └── UnknownOutcomeError                           it may have landed: keep every file
     └── StoreError            (also OSError)              the storage backend failed
 
 A message is one sentence that says what was wrong, where, and what to do about it.
@@ -64,6 +69,10 @@ class FileNotFoundInStoreError(NotFoundError):
     """An object that the table refers to is missing from its store."""
 
 
+class ExistsError(LanceTableError, FileExistsError):
+    """Something of that name is already there."""
+
+
 class UnsupportedError(LanceTableError, NotImplementedError):
     """The bytes are well formed, but use something this version cannot read."""
 
@@ -86,6 +95,22 @@ class CorruptError(LanceTableError):
             return self
         place = f"{where}: " if where else ""
         return type(self)(f"{place}{self.message}", path=path)
+
+
+class CommitError(LanceTableError):
+    """A change did not become a version of the table."""
+
+
+class ConflictError(CommitError):
+    """Another writer changed what this change builds on; read again and decide anew."""
+
+
+class ContentionError(CommitError):
+    """Other writers, all compatible, kept winning the race for the next version; try later."""
+
+
+class UnknownOutcomeError(CommitError):
+    """The store failed at the moment of the commit, so the change may or may not have landed."""
 
 
 class StoreError(LanceTableError, OSError):

@@ -16,8 +16,8 @@ from lancetable.format.manifest import (
     IndexSegment,
     Manifest,
 )
-from lancetable.format.manifest.codec import decode_index_section
 from lancetable.format.manifest.envelope import section
+from lancetable.format.manifest.indices.codec import decode_index_section
 from lancetable.format.manifest.names import (
     checked_path,
     data_path,

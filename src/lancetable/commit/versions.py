@@ -114,7 +114,7 @@ def _detailed(store: Store, info: VersionInfo) -> VersionInfo:
         transaction = read_transaction(store, decode_manifest(data, path), info.path, data)
     except LanceTableError:
         return info
-    return info._replace(operation=transaction.operation if transaction else None)
+    return info._replace(operation=transaction.operation_name if transaction else None)
 
 
 def _find(

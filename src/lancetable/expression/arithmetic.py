@@ -46,13 +46,11 @@ def operand_types(
         return None
     if is_instant(left) and (right.equals(interval) or pt.is_duration(right)):
         return left, right
-    if op is Operation.SUBTRACT and is_instant(left) and is_instant(right):
-        shared = common_type(left, right)
-        return None if shared is None else (shared, shared)
-    if pt.is_duration(left) and pt.is_duration(right):
-        shared = common_type(left, right)
-        return None if shared is None else (shared, shared)
-    return None
+    apart = op is Operation.SUBTRACT and is_instant(left) and is_instant(right)
+    shared = common_type(left, right)
+    if shared is None or not (apart or (pt.is_duration(left) and pt.is_duration(right))):
+        return None
+    return shared, shared
 
 
 def _number_types(
@@ -179,6 +177,7 @@ def _move(
     sign: int,
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.datetime64]]:
     unit = instants.dtype
+    kind = np.dtype(unit.str.replace("M8", "m8"))
     if interval.months:
         month = instants.astype("M8[M]")
         day = instants.astype("M8[D]") - month.astype("M8[D]")
@@ -187,8 +186,7 @@ def _move(
         last = (month + np.timedelta64(1, "M")).astype("M8[D]") - np.timedelta64(1, "D")
         # The 31st of a month that has only 30 days is its last day.
         instants = np.minimum(month.astype("M8[D]") + day, last).astype(unit) + time
-    moved = instants + np.timedelta64(sign * interval.days, "D")
-    nanoseconds = np.timedelta64(sign * interval.nanoseconds, "ns")
-    if unit == np.dtype("M8[D]"):
-        return moved + nanoseconds.astype("m8[D]")
-    return moved + nanoseconds.astype(unit.str.replace("M8", "m8"))
+    days = np.timedelta64(sign * interval.days, "D")
+    rest = np.timedelta64(sign * interval.nanoseconds, "ns").astype(kind)
+    moved: np.ndarray[tuple[int, ...], np.dtype[np.datetime64]] = instants + days + rest
+    return moved

@@ -172,9 +172,7 @@ class _Reading:
         return _translate(name, arguments, options)
 
 
-def _translate(
-    name: str, arguments: Sequence[Expression], options: pa.Scalar | None
-) -> Expression:
+def _translate(name: str, arguments: Sequence[Expression], options: pa.Scalar | None) -> Expression:
     if name in _COMPARISONS:
         return Compare(_COMPARISONS[name], arguments[0], arguments[1])
     if name in _OPERATIONS:
@@ -206,16 +204,14 @@ def _is_in(arguments: Sequence[Expression], options: pa.Scalar | None) -> Expres
         raise _ForeignError("is_in")
     items = tuple(Literal(value) for value in values.drop_null())
     # Arrow's test is never null: a missing value is simply not in the list.
-    found: Expression = IsTrue(In(arguments[0], items)) if items else literal(False)
+    found: Expression = IsTrue(In(arguments[0], items)) if items else literal(value=False)
     if behaviour == _MATCH and values.null_count:
         return Or((found, IsNull(arguments[0])))
     return found
 
 
 def _cast(arguments: Sequence[Expression], options: pa.Scalar | None) -> Expression:
-    if options is None or any(
-        options[key].as_py() for key in options if key.startswith("allow_")
-    ):
+    if options is None or any(options[key].as_py() for key in options if key.startswith("allow_")):
         raise _ForeignError("cast")
     target = options["to_type"].type
     if not (pa.types.is_floating(target) or pa.types.is_integer(target)):

@@ -5,7 +5,7 @@ clock's functions by one moment and folds what is constant. Constants move to th
 and not the other way round, as long as that keeps the meaning (:mod:`lancetable.expression.fit`).
 """
 
-import datetime
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -43,12 +43,14 @@ from lancetable.expression.tree import (
     Negate,
     Not,
     Opaque,
+    Operation,
     Or,
     columns,
     literal,
 )
 
 _BOOL = pa.bool_()
+_ORDERED = {Comparison.LT, Comparison.LE, Comparison.GT, Comparison.GE}
 
 
 def bind(expression: Expression, schema: pa.Schema) -> Expression:
@@ -87,7 +89,7 @@ class _Clock(NamedTuple):
 
 
 def _read_clock() -> _Clock:
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     moment = pa.scalar(now.replace(tzinfo=None), pa.timestamp("us")).cast(pa.timestamp("ns"))
     return _Clock(Literal(moment), literal(now.date(), pa.date32()))
 
@@ -164,9 +166,7 @@ class _Binding:
                 raise ExpressionError(message)
         if pt.is_null(operand.type) or pt.is_null(pattern.type):
             return Bound(NULL_BOOLEAN, _BOOL)
-        return Bound(
-            replace(node, operand=operand.expression, pattern=pattern.expression), _BOOL
-        )
+        return Bound(replace(node, operand=operand.expression, pattern=pattern.expression), _BOOL)
 
     def _arithmetic(self, node: Arithmetic) -> Bound:
         left, right = _folded(self.bind(node.left)), _folded(self.bind(node.right))
@@ -204,6 +204,8 @@ class _Binding:
             return Bound(self._clock.now, self._clock.now.type)
         if node.name == "current_date":
             return Bound(self._clock.today, self._clock.today.type)
+        if node.name == "mod":
+            return self._arithmetic(Arithmetic(Operation.REMAINDER, *node.arguments))
         if not node.arguments:
             return Bound(literal([], pa.list_(pa.null())), pa.list_(pa.null()))
         function = FUNCTIONS[node.name]
@@ -255,7 +257,11 @@ class _Binding:
         else:
             assert isinstance(expression, Call)
             shape = replace(expression, arguments=tuple(stand_ins))
-        return Bound(expression, evaluate(shape, batch).type)
+        try:
+            return Bound(expression, evaluate(shape, batch).type)
+        except ExpressionError as error:
+            message = str(error).replace(to_sql(shape), to_sql(expression))
+            raise ExpressionError(message) from error
 
 
 def _same_layout(type_: pa.DataType, plain: pa.DataType) -> bool:
@@ -296,6 +302,8 @@ def _compare(op: Comparison, left: Bound, right: Bound) -> Expression:
     if shared is None:
         sides = f"{to_sql(left.expression)} ({left.type}) and {to_sql(right.expression)}"
         raise ExpressionError(f"cannot compare {sides} ({right.type}): cast one of them")
+    if op in _ORDERED and (coerce.is_list(shared) or pt.is_struct(shared)):
+        raise ExpressionError(f"values of type {shared} have no order; use = or <>")
     return Compare(op, convert(left, shared).expression, convert(right, shared).expression)
 
 

@@ -5,14 +5,12 @@ fraction when it becomes an integer, a decimal is rounded to its new scale, a ti
 its new unit, and text is read generously (``yes`` is true, a zone offset is applied).
 """
 
-from collections.abc import Callable
-
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lancetable.errors import ExpressionError
-from lancetable.expression.coerce import as_decimal, is_text, plain
+from lancetable.expression.coerce import as_decimal, is_number, is_text, plain
 from lancetable.format.encoding.jsonb import float_text
 
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -31,14 +29,22 @@ def cast(values: pa.Array, type_: pa.DataType) -> pa.Array:
         return values
     try:
         return _convert(_decoded(values), type_)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError) as cause:
+    except pa.ArrowNotImplementedError as cause:
+        message = f"there is no cast from {values.type} to {type_}"
+        raise ExpressionError(message) from cause
+    except (pa.ArrowInvalid, OverflowError) as cause:
         reason = str(cause).splitlines()[0]
         message = f"cannot cast {values.type} to {type_}: {reason}; TRY_CAST gives null instead"
         raise ExpressionError(message) from cause
 
 
 def try_cast(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Convert an array, with null for every value that has no counterpart."""
+    """Convert an array, with null for every value that has no counterpart.
+
+    Raises:
+        ExpressionError: There is no conversion between the types at all.
+    """
+    cast(values.slice(0, 0), type_)
     try:
         return cast(values, type_)
     except ExpressionError:
@@ -65,17 +71,17 @@ def _convert(values: pa.Array, type_: pa.DataType) -> pa.Array:
     source = values.type
     if pt.is_decimal(type_):
         return _to_decimal(values, type_)
-    if pt.is_integer(type_) and (pt.is_floating(source) or pt.is_decimal(source)):
-        return _to_integer(values, type_)
-    if pt.is_floating(type_) and pt.is_integer(source):
-        return values.cast(type_, safe=False)
     if is_text(type_):
         return _to_text(values, type_)
     if is_text(source):
         return _from_text(values, type_)
+    if is_number(type_) and is_number(source):
+        return _to_number(values, type_)
     if (pt.is_timestamp(type_) and pt.is_timestamp(source)) or pt.is_time(type_):
         # Cutting to a coarser unit must round down, which an unsafe cast does not.
         return _coarser(values, type_)
+    if pt.is_date32(source) and pt.is_integer(type_):
+        values = values.cast(pa.int32())
     return values.cast(type_)
 
 
@@ -88,7 +94,12 @@ def _coarser(values: pa.Array, type_: pa.DataType) -> pa.Array:
     return values.cast(type_)
 
 
-def _to_integer(values: pa.Array, type_: pa.DataType) -> pa.Array:
+def _to_number(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    if pt.is_floating(type_):
+        # A large integer takes the nearest float.
+        return values.cast(type_, safe=not pt.is_integer(values.type))
+    if pt.is_integer(values.type):
+        return values.cast(type_)
     if pt.is_floating(values.type):
         return pc.trunc(values).cast(type_)
     options = pc.CastOptions(target_type=type_, allow_decimal_truncate=True)
@@ -124,26 +135,23 @@ def _to_text(values: pa.Array, type_: pa.DataType) -> pa.Array:
     if pt.is_timestamp(source):
         text = pc.replace_substring(text, " ", "T", max_replacements=1)
         text = pc.replace_substring_regex(text, r"\.000(?:000(?:000)?)?(Z?)$", r"\1")
-        return pc.replace_substring_regex(text, r"(\.\d{3}(?:\d{3})?)(?:000)+(Z?)$", r"\1\2")
+        return pc.replace_substring_regex(text, r"(\.\d{3}(?:\d{3})??)(?:000)+(Z?)$", r"\1\2")
     return text
 
 
 def _from_text(values: pa.Array, type_: pa.DataType) -> pa.Array:
     trimmed = pc.utf8_trim_whitespace(values)
-    rule: Callable[[pa.Array, pa.DataType], pa.Array] | None = None
     if pt.is_boolean(type_):
-        rule = _text_to_boolean
-    elif pt.is_timestamp(type_):
-        rule = _text_to_timestamp
-    elif pt.is_time(type_):
-        rule = _text_to_time
-    elif pt.is_date(type_):
+        return _text_to_boolean(trimmed, type_)
+    if pt.is_timestamp(type_):
+        return _text_to_timestamp(trimmed, type_)
+    if pt.is_time(type_):
+        return _text_to_time(trimmed, type_)
+    if pt.is_date(type_):
         return _text_to_timestamp(trimmed, pa.timestamp("s")).cast(type_)
-    elif pt.is_floating(type_):
+    if is_number(type_):
         return pc.replace_substring_regex(trimmed, r"^\+", "").cast(type_)
-    if rule is None:
-        return (values if pt.is_binary(type_) or pt.is_large_binary(type_) else trimmed).cast(type_)
-    return rule(trimmed, type_)
+    return values.cast(type_)
 
 
 def _text_to_boolean(text: pa.Array, type_: pa.DataType) -> pa.Array:

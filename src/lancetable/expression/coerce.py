@@ -60,8 +60,10 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if is_number(left) and is_number(right):
         return _common_number(left, right)
     if is_text(left) and is_text(right):
-        return pa.large_string() if pt.is_large_string(left) or pt.is_large_string(right) else (
-            pa.string()
+        return (
+            pa.large_string()
+            if pt.is_large_string(left) or pt.is_large_string(right)
+            else (pa.string())
         )
     if is_bytes(left) and is_bytes(right):
         return pa.large_binary()
@@ -99,8 +101,10 @@ def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
         if pt.is_floating(left) or pt.is_floating(right):
             return pa.float64()
         return _common_decimal(as_decimal(left), as_decimal(right))
-    small = all(each.bit_width <= 32 and (pt.is_floating(each) or each.bit_width <= 16)
-                for each in (left, right))
+    small = all(
+        each.bit_width <= 32 and (pt.is_floating(each) or each.bit_width <= 16)
+        for each in (left, right)
+    )
     return pa.float32() if small else pa.float64()
 
 

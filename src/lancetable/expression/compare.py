@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lancetable.errors import ExpressionError
 from lancetable.expression.coerce import is_list
 from lancetable.expression.tree import Comparison
 
@@ -69,8 +68,6 @@ def _compare_floats(op: Comparison, left: pa.Array, right: pa.Array) -> pa.Array
 
 
 def _compare_nested(op: Comparison, left: pa.Array, right: pa.Array) -> pa.Array:
-    if op not in {Comparison.EQ, Comparison.NE}:
-        raise ExpressionError(f"values of type {left.type} have no order; use = or <>")
     constant = isinstance(left, pa.Scalar)
     rows = 1 if constant else len(left)
     pairs = zip(_listed(left, rows), _listed(right, rows), strict=True)
@@ -85,7 +82,7 @@ def _listed(values: pa.Array, rows: int) -> list[object]:
 
 
 def compare_numbers(
-    op: Comparison, values: npt.NDArray[np.generic], constant: np.generic
+    op: Comparison, values: npt.NDArray[np.number], constant: np.number
 ) -> npt.NDArray[np.bool_]:
     """Compare a NumPy column with one constant that is not NaN."""
     match op:
@@ -125,9 +122,7 @@ def choices_of(scalars: list[pa.Scalar], type_: pa.DataType) -> pa.Array:
     return choices
 
 
-def match_like(
-    values: pa.Array, pattern: pa.Array, *, ignore_case: bool, escape: str
-) -> pa.Array:
+def match_like(values: pa.Array, pattern: pa.Array, *, ignore_case: bool, escape: str) -> pa.Array:
     """Match strings against a pattern of ``%`` and ``_``."""
     if isinstance(pattern, pa.Scalar):
         if not pattern.is_valid:
@@ -138,7 +133,9 @@ def match_like(
         return pc.match_substring_regex(values, regex, ignore_case=ignore_case)
     flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
     matched = [
-        None if value is None or text is None else _compiled(text, escape, flags)(value) is not None
+        _compiled(text, escape, flags)(value) is not None
+        if isinstance(value, str) and isinstance(text, str)
+        else None
         for value, text in zip(_listed(values, len(pattern)), pattern.to_pylist(), strict=True)
     ]
     return pa.array(matched, pa.bool_())

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.parser import Parser
-from sqlglot.tokens import Tokenizer, TokenType
+from sqlglot.tokens import Tokenizer, TokenType  # type: ignore[attr-defined]
 
 # Only the functions with a grammar of their own: CAST(x AS t), EXTRACT(u FROM x), TRIM(BOTH …).
 _SPECIAL = ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM")

@@ -52,6 +52,7 @@ from lancetable.expression.tree import (
 _Mask = npt.NDArray[np.bool_]
 _FALLIBLE = Arithmetic | Negate | Cast | Call | Case | Opaque
 _WORTH_FILTERING = 4
+_FEW = 6
 
 
 def evaluate(expression: Expression, batch: pa.RecordBatch | pa.Table) -> pa.Array:
@@ -273,7 +274,12 @@ def _mask(expression: Expression, batch: pa.RecordBatch) -> _Mask:
             return mask
         case Compare(op, Column() as column, Literal(scalar)):
             direct = _direct(op, _column(column, batch), scalar)
-            return _truths(_compare(expression, batch), batch.num_rows) if direct is None else direct
+            return (
+                _truths(_compare(expression, batch), batch.num_rows) if direct is None else direct
+            )
+        case In(Column() as column):
+            few = _few(expression, _column(column, batch))
+            return _truths(_in(expression, batch), batch.num_rows) if few is None else few
         case _:
             return _truths(_value(expression, batch), batch.num_rows)
 
@@ -288,9 +294,30 @@ def _narrow(expression: Expression, batch: pa.RecordBatch, rows: _Mask) -> _Mask
         return rows & _mask(expression, batch)
     names = sorted({path[0] for path in columns(expression)})
     chosen = batch.select(names) if names else batch
+    places = np.flatnonzero(rows)
     found = np.zeros(len(rows), np.bool_)
-    found[rows] = _mask(expression, chosen.filter(pa.array(rows)))
+    found[places] = _mask(expression, chosen.take(pa.array(places)))
     return found
+
+
+def _few(expression: In, values: pa.Array) -> _Mask | None:
+    """Look for a few constants by comparing with each, which beats hashing the column."""
+    choices: pa.Array = expression.values
+    if len(choices) > _FEW:
+        return None
+    found = np.zeros(len(values), np.bool_)
+    for choice in choices.drop_null():
+        mask = _direct(Comparison.EQ, values, choice)
+        if mask is None:
+            return None
+        found |= mask
+    if not expression.negated:
+        return found
+    if choices.null_count:
+        return np.zeros(len(values), np.bool_)
+    if values.null_count:
+        found |= ~_bits(values.buffers()[0], values.offset, len(values))
+    return ~found
 
 
 def _direct(op: Comparison, values: pa.Array, scalar: pa.Scalar) -> _Mask | None:

@@ -81,9 +81,9 @@ def fit_comparison(
     if not (_is_counted(type_) and fits_kind(scalar, type_)):
         return None
     if op is Comparison.DISTINCT:
-        return literal(True)
+        return literal(value=True)
     if op is Comparison.NOT_DISTINCT:
-        return literal(False)
+        return literal(value=False)
     return _compare_unreachable(op, operand, _place(scalar, type_), type_)
 
 

@@ -69,8 +69,9 @@ def _write(value: object) -> str:
     if isinstance(value, list):
         return f"[{','.join(_write(each) for each in value)}]"
     if isinstance(value, dict):
-        members = (f"{json.dumps(key, ensure_ascii=False)}:{_write(each)}"
-                   for key, each in value.items())
+        members = (
+            f"{json.dumps(key, ensure_ascii=False)}:{_write(each)}" for key, each in value.items()
+        )
         return f"{{{','.join(members)}}}"
     return json.dumps(value, ensure_ascii=False)
 
@@ -130,7 +131,7 @@ def _as_string(value: object) -> str | None:
 
 
 def _as_number(value: object) -> float | None:
-    if isinstance(value, int | float):
+    if isinstance(value, float | int):
         return value
     if isinstance(value, str):
         try:
@@ -144,8 +145,9 @@ def _as_integer(value: object) -> int | None:
     number = _as_number(value)
     if number is None or not math.isfinite(number):
         return None
-    whole = math.floor(abs(number) + 0.5) if isinstance(number, float) else abs(number)
-    whole = -whole if number < 0 else whole
+    # Halves are rounded away from zero; an integer must not pass through a float.
+    half = 0.5 if abs(number) < 2**52 else 0
+    whole = math.floor(abs(number) + half) * (-1 if number < 0 else 1)
     return int(whole) if -(2**63) <= whole < 2**63 else None
 
 

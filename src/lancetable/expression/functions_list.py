@@ -54,7 +54,8 @@ def _has_all(arguments: Sequence[pa.Array]) -> pa.Array:
     return _by_pair(lists, wanted, lambda have, want: all(each in have for each in want))
 
 
-def _by_pair(lists: pa.Array, wanted: pa.Array, test: Callable[["_Members", Sequence[object]], bool]
+def _by_pair(
+    lists: pa.Array, wanted: pa.Array, test: Callable[["_Members", Sequence[object]], bool]
 ) -> pa.Array:
     pairs = zip(listed(lists, len(lists)), listed(wanted, len(lists)), strict=True)
     answers = [
@@ -95,7 +96,9 @@ def element(lists: pa.Array, index: pa.Array) -> pa.Array:
     offsets = large.offsets.to_numpy()
     lengths = np.diff(offsets)
     if isinstance(index, pa.Scalar):
-        wanted = np.full(len(large), 0 if index.as_py() is None else index.as_py(), np.int64)
+        # There is no element zero, nor one beyond the longest list.
+        place = index.as_py() or 0
+        wanted = np.full(len(large), place if abs(place) < 2**62 else 0, np.int64)
     else:
         wanted = pc.fill_null(index.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     inside = (wanted != 0) & (np.abs(wanted) <= lengths)

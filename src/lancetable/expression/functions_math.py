@@ -10,8 +10,10 @@ import pyarrow.types as pt
 
 from lancetable.errors import ExpressionError
 from lancetable.expression.arithmetic import calculate
+from lancetable.expression.cast import cast
+from lancetable.expression.compare import compare
 from lancetable.expression.signature import Function, Kernel, Kind, function
-from lancetable.expression.tree import Operation
+from lancetable.expression.tree import Comparison, Operation
 
 
 def _unary(kernel: Callable[[pa.Array], pa.Array]) -> Kernel:
@@ -39,7 +41,9 @@ def _round(arguments: Sequence[pa.Array]) -> pa.Array:
     values, digits = arguments[0], _digits(arguments)
     rounded = pc.round(values, ndigits=digits, round_mode="half_towards_infinity")
     if pt.is_decimal(values.type):
-        return rounded.cast(pa.decimal128(values.type.precision, max(min(digits, values.type.scale), 0)))
+        return rounded.cast(
+            pa.decimal128(values.type.precision, max(min(digits, values.type.scale), 0))
+        )
     return rounded
 
 
@@ -78,18 +82,11 @@ def _log(arguments: Sequence[pa.Array]) -> pa.Array:
     return _numpy(lambda one, other: np.log(other) / np.log(one))([base, value])
 
 
-def _extreme(*, largest: bool) -> Kernel:
+def _extreme(better: Comparison) -> Kernel:
     def compute(arguments: Sequence[pa.Array]) -> pa.Array:
-        if not pt.is_floating(arguments[0].type):
-            choose = pc.max_element_wise if largest else pc.min_element_wise
-            return choose(*arguments, skip_nulls=True)
         best = arguments[0]
         for each in arguments[1:]:
-            # NaN is the greatest number here, while Arrow passes over it.
-            better = pc.or_(pc.is_nan(each), pc.greater(each, best)) if largest else (
-                pc.or_(pc.is_nan(best), pc.less(each, best))
-            )
-            chosen = pc.if_else(better, each, best)
+            chosen = pc.if_else(compare(better, each, best), each, best)
             best = pc.coalesce(chosen, best, each)
         return best
 
@@ -103,7 +100,7 @@ def _nanvl(arguments: Sequence[pa.Array]) -> pa.Array:
 _FLOAT = Kind.FLOAT
 _POWER = function(_numpy(np.power), _FLOAT, _FLOAT)
 _CEIL = function(_unary(pc.ceil), Kind.FLOAT_OR_DECIMAL)
-_SIGN = function(_unary(lambda values: pc.sign(values).cast(values.type)), Kind.NUMBER)
+_SIGN = function(_unary(lambda values: cast(pc.sign(values), values.type)), Kind.NUMBER)
 
 MATH_FUNCTIONS: Mapping[str, Function] = {
     "abs": function(_abs, Kind.NUMBER),
@@ -139,6 +136,6 @@ MATH_FUNCTIONS: Mapping[str, Function] = {
     "isnan": function(_unary(pc.is_nan), _FLOAT),
     "iszero": function(lambda arguments: pc.equal(arguments[0], 0.0), _FLOAT),
     "nanvl": function(_nanvl, _FLOAT, _FLOAT),
-    "greatest": function(_extreme(largest=True), Kind.SAME, variadic=True),
-    "least": function(_extreme(largest=False), Kind.SAME, variadic=True),
+    "greatest": function(_extreme(Comparison.GT), Kind.SAME, variadic=True),
+    "least": function(_extreme(Comparison.LT), Kind.SAME, variadic=True),
 }

@@ -17,6 +17,7 @@ from lancetable.expression.signature import (
     by_row,
     function,
     kernel_or_rows,
+    listed,
 )
 
 _FLAGS = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "x": re.VERBOSE, "g": 0}
@@ -92,9 +93,13 @@ def _join(arguments: Sequence[pa.Array]) -> pa.Array:
 
 
 def _concat_ws(arguments: Sequence[pa.Array]) -> pa.Array:
-    separator, *parts = arguments
-    joined = pc.binary_join_element_wise(*parts, separator, null_handling="skip")
-    return pc.if_else(pc.is_valid(separator), joined, pa.scalar(None, joined.type))
+    # Arrow's join loses the rows that have no parts at all.
+    rows = len(arguments[1])
+    joined = [
+        None if mark is None else str(mark).join(str(part) for part in parts if part is not None)
+        for mark, *parts in zip(*(listed(each, rows) for each in arguments), strict=True)
+    ]
+    return pa.array(joined, arguments[1].type)
 
 
 def _position(text: str, part: str) -> int:
@@ -207,12 +212,16 @@ _TEXT, _INT = Kind.TEXT, Kind.INTEGER
 _SUBSTR = function(
     kernel_or_rows(_substr_fast, by_row(_substr, pa.string())), _TEXT, _INT, _INT, least=2
 )
-_BTRIM = function(_trim(pc.utf8_trim, lambda text, *c: text.strip(*c or (" ",))), _TEXT, _TEXT,
-                  least=1)
+_BTRIM = function(
+    _trim(pc.utf8_trim, lambda text, *c: text.strip(*c or (" ",))), _TEXT, _TEXT, least=1
+)
 _STRPOS = function(by_row(_position, pa.int32()), _TEXT, _TEXT)
 _LENGTH = function(_unary(_length), Kind.BYTES)
 _REGEXP_LIKE = function(
-    kernel_or_rows(_regexp_like_fast, by_row(_regexp_like, pa.bool_())), _TEXT, _TEXT, _TEXT,
+    kernel_or_rows(_regexp_like_fast, by_row(_regexp_like, pa.bool_())),
+    _TEXT,
+    _TEXT,
+    _TEXT,
     least=2,
 )
 
@@ -234,10 +243,12 @@ TEXT_FUNCTIONS: Mapping[str, Function] = {
     "right": function(by_row(_right, pa.string()), _TEXT, _INT),
     "trim": _BTRIM,
     "btrim": _BTRIM,
-    "ltrim": function(_trim(pc.utf8_ltrim, lambda text, *c: text.lstrip(*c or (" ",))), _TEXT,
-                      _TEXT, least=1),
-    "rtrim": function(_trim(pc.utf8_rtrim, lambda text, *c: text.rstrip(*c or (" ",))), _TEXT,
-                      _TEXT, least=1),
+    "ltrim": function(
+        _trim(pc.utf8_ltrim, lambda text, *c: text.lstrip(*c or (" ",))), _TEXT, _TEXT, least=1
+    ),
+    "rtrim": function(
+        _trim(pc.utf8_rtrim, lambda text, *c: text.rstrip(*c or (" ",))), _TEXT, _TEXT, least=1
+    ),
     "replace": function(
         kernel_or_rows(_replace_fast, by_row(_replace, pa.string())), _TEXT, _TEXT, _TEXT
     ),

@@ -50,9 +50,7 @@ def _seconds_with(values: pa.Array, digits: int) -> pa.Array:
     whole = pc.multiply(pc.second(stamps), 10**digits)
     rest = pc.floor(pc.multiply(pc.subsecond(stamps), float(10**digits)))
     exact = _subsecond_units(stamps, digits) if digits else pc.multiply(rest, 0.0)
-    return pc.add(whole, exact.cast(pa.int64())).cast(
-        pa.int64() if digits == 9 else pa.int32()
-    )
+    return pc.add(whole, exact.cast(pa.int64())).cast(pa.int64() if digits == 9 else pa.int32())
 
 
 def _subsecond_units(stamps: pa.Array, digits: int) -> pa.Array:

@@ -62,13 +62,16 @@ def parse(text: str) -> Expression:
 
 def _read(text: str) -> exp.Expression:
     try:
-        return sqlglot.parse_one(text, dialect=LanceSql, into=exp.Condition)
+        tree = sqlglot.parse_one(text, dialect=LanceSql, into=exp.Condition)
     except TokenError as cause:
         raise _error(text, _open_quote(text), "a quote is never closed") from cause
     except ParseError as cause:
         if not cause.errors:
             raise ExpressionError("the expression is empty", position=0) from cause
         raise _syntax_error(text, cause.errors[0]) from cause
+    if not isinstance(tree, exp.Expression):
+        raise _error(text, 0, "this is not an expression")
+    return tree
 
 
 def _error(text: str, position: int | None, reason: str) -> ExpressionError:
@@ -165,7 +168,7 @@ class _Translation:
         inner = right.this if self._is_implied(right) else right
         denied = isinstance(inner, exp.Not) and isinstance(inner.this, exp.Is)
         test = inner.this if denied else inner
-        if inner is right or not isinstance(test, exp.Is):
+        if not isinstance(test, exp.Is):
             return Compare(_COMPARISONS[type(node)], left, self.translate(right))
         compared = Compare(_COMPARISONS[type(node)], left, self.translate(test.this))
         found = self._is(test, compared)
@@ -178,11 +181,10 @@ class _Translation:
             return False
         before = self._text[:start].replace(" ", "").replace("\n", "")
         written = len(before) - len(before.rstrip("("))
-        layers, inner = 0, node
-        while isinstance(inner, exp.Expression):
-            layers += isinstance(inner, exp.Paren)
-            inner = inner.this
-        return layers > written
+        spine: list[exp.Expression] = [node]
+        while isinstance(spine[-1].this, exp.Expression):
+            spine.append(spine[-1].this)
+        return sum(isinstance(each, exp.Paren) for each in spine) > written
 
     def _refuse(self, node: exp.Expression, reason: str) -> ExpressionError:
         return _error(self._text, _position(node), reason)
@@ -313,7 +315,7 @@ class _Translation:
         return self._call(str(node.this).lower(), node.expressions, _position(node))
 
     def _call(
-        self, name: str, arguments: list[exp.Expression], position: int | None = None
+        self, name: str, arguments: list[exp.Expression | None], position: int | None = None
     ) -> Expression:
         function = FUNCTIONS.get(name)
         if function is None:

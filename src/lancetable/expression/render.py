@@ -59,12 +59,9 @@ def to_sql(expression: Expression) -> str:
             return _literal(scalar)
         case Compare(op, left, right) | Arithmetic(op, left, right):
             return f"{_inner(left)} {op.value} {_inner(right)}"
-        case And(operands):
-            return " AND ".join(_inner(part) for part in operands)
-        case Or(operands):
-            return " OR ".join(_inner(part) for part in operands)
-        case Call("||", arguments):
-            return " || ".join(_inner(part) for part in arguments)
+        case And(operands) | Or(operands) | Call("||", operands):
+            word = {And: " AND ", Or: " OR ", Call: " || "}[type(expression)]
+            return word.join(_inner(part) for part in operands)
         case Call(name, arguments):
             return f"{name}({', '.join(to_sql(part) for part in arguments)})"
         case _:
@@ -78,9 +75,7 @@ def _rest(
         case Not(operand):
             return f"NOT {_inner(operand)}"
         case Negate(operand):
-            return f"-{_inner(operand)}"
-        case Cast(operand, type_, or_null):
-            return f"{'TRY_' if or_null else ''}CAST({to_sql(operand)} AS {type_name(type_)})"
+            return f"-({to_sql(operand)})"
         case Item(operand, key):
             return f"{_inner(operand)}[{to_sql(key)}]"
         case Case(branches, otherwise):
@@ -92,7 +87,10 @@ def _rest(
             return _test(expression)
 
 
-def _test(expression: In | Like | IsNull | IsTrue) -> str:
+def _test(expression: In | Like | IsNull | IsTrue | Cast) -> str:
+    if isinstance(expression, Cast):
+        word = "TRY_CAST" if expression.or_null else "CAST"
+        return f"{word}({to_sql(expression.operand)} AS {type_name(expression.type)})"
     negation = "NOT " if expression.negated else ""
     operand = _inner(expression.operand)
     match expression:
@@ -111,7 +109,7 @@ def _test(expression: In | Like | IsNull | IsTrue) -> str:
 def _inner(expression: Expression) -> str:
     text = to_sql(expression)
     plain = isinstance(expression, Column | Literal | Call | Cast | Item | Case | Opaque)
-    return text if plain and not text.startswith("-") else f"({text})"
+    return text if plain else f"({text})"
 
 
 def type_name(type_: pa.DataType) -> str:

@@ -46,7 +46,9 @@ def _choose(name: str, names: Sequence[str], what: str, position: int | None) ->
     if alike:
         message = f"{name!r}{place} could be any of {', '.join(alike)}: write it exactly"
         raise ExpressionError(message, position=position)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    folded = {each.casefold(): each for each in names}
+    near = difflib.get_close_matches(name.casefold(), folded, n=3)
+    close = [folded[each] for each in near]
     hint = f"did you mean {' or '.join(close)}?" if close else _known(names)
     message = f"there is no {what} {name!r}{place}; {hint}"
     raise ExpressionError(message, position=position)

@@ -34,10 +34,9 @@ def negate(expression: Expression) -> Expression:
             return replace(expression, negated=not expression.negated)
         case Compare(op, left, right):
             return Compare(op.inverse, left, right)
-        case And(operands):
-            return Or(tuple(negate(operand) for operand in operands))
-        case Or(operands):
-            return And(tuple(negate(operand) for operand in operands))
+        case And(operands) | Or(operands):
+            dual = Or if isinstance(expression, And) else And
+            return dual(tuple(negate(operand) for operand in operands))
         case Literal(scalar) if pt.is_boolean(scalar.type) and scalar.is_valid:
             return literal(not scalar.as_py())
         case _:

@@ -90,6 +90,14 @@ class Literal:
         """The Arrow type of the constant."""
         return self.scalar.type
 
+    def __reduce__(self) -> tuple[Callable[[pa.Array], "Literal"], tuple[pa.Array]]:
+        # Arrow pickles a scalar as a Python value, which intervals and nanoseconds do not survive.
+        return _restore_literal, (pa.repeat(self.scalar, 1),)
+
+
+def _restore_literal(values: pa.Array) -> Literal:
+    return Literal(values[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Compare:

@@ -12,21 +12,24 @@
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from lancetable.errors import CorruptError, UnsupportedError
-from lancetable.file.model import READABLE, V2_0, FileVersion, Footer
+from lancetable.file.model import READABLE, V2_0, FileVersion, Footer, WrittenPage
 from lancetable.format.encoding import codec as encodings
 from lancetable.format.encoding.base import Column, Page, PageBuffer
 from lancetable.format.encoding.v20 import codec as encodings20
+from lancetable.format.manifest.fields.codec import encode_fields, encode_metadata
 from lancetable.format.proto import encodings20_pb2, file2_pb2, file_pb2
+from lancetable.format.schema.model import Schema
 
 MAGIC = b"LANC"
 FOOTER_BYTES = 40
+MOST_ROWS = 1 << 32
 _FOOTER = struct.Struct("<QQQIIHH4s")
 _LAYOUT = "PageLayout"
 _ARRAY = "ArrayEncoding"
@@ -80,9 +83,12 @@ def decode_table(table: memoryview, limit: int) -> list[tuple[int, int]]:
 def decode_rows(descriptor: bytes) -> int:
     """Return the number of rows from a file descriptor, without its schema."""
     try:
-        return int(file_pb2.FileDescriptor.FromString(descriptor).length)
+        rows = int(file_pb2.FileDescriptor.FromString(descriptor).length)
     except DecodeError as cause:
         raise CorruptError("the file descriptor cannot be parsed") from cause
+    if rows > MOST_ROWS:
+        raise CorruptError(f"a data file claims {rows} rows, row addresses reach {MOST_ROWS}")
+    return rows
 
 
 def decode_column(
@@ -120,7 +126,7 @@ def decode_column(
             )
         )
         first += rows
-    if first > 1 << 48:
+    if first > MOST_ROWS << 16:
         raise CorruptError(f"a column claims {first} rows")
     is_blob = version == V2_0 and _is_blob(message.encoding)
     return Column(tuple(pages), first, is_blob)
@@ -183,3 +189,59 @@ def _is_blob(encoding: Any) -> bool:
     except DecodeError as cause:
         raise CorruptError("the encoding of a column cannot be parsed") from cause
     return bool(message.WhichOneof("column_encoding") == "blob")
+
+
+def encode_tail(
+    schema: Schema,
+    columns: Sequence[Sequence[WrittenPage]],
+    rows: int,
+    version: FileVersion,
+    position: int,
+) -> bytes:
+    """Return everything behind the pages: schema, column metadata, tables, footer.
+
+    Args:
+        schema: the schema of the file.
+        columns: the pages of every column.
+        rows: number of rows.
+        version: the version of the file.
+        position: where the tail starts; a multiple of 64.
+    """
+    described = file_pb2.Schema(
+        fields=encode_fields(schema), metadata=encode_metadata(schema.metadata)
+    )
+    descriptor = file_pb2.FileDescriptor(schema=described, length=rows).SerializeToString()
+    parts = [descriptor]
+    column_start = place = position + len(descriptor)
+    table: list[int] = []
+    for pages in columns:
+        metadata = _encode_column(pages)
+        table += (place, len(metadata))
+        parts.append(metadata)
+        place += len(metadata)
+    buffer_table = place + 8 * len(table)
+    numbers = [*table, position, len(descriptor)]
+    parts.append(struct.pack(f"<{len(numbers)}Q", *numbers))
+    major, minor = (0, 3) if version == V2_0 else version
+    parts.append(
+        _FOOTER.pack(column_start, place, buffer_table, 1, len(columns), major, minor, MAGIC)
+    )
+    return b"".join(parts)
+
+
+def _encode_column(pages: Sequence[WrittenPage]) -> bytes:
+    message = file2_pb2.ColumnMetadata()
+    message.encoding.direct.encoding = _PLAIN_COLUMN
+    for page in pages:
+        part = message.pages.add(length=page.rows, priority=page.first_row)
+        part.buffer_offsets.extend([position for position, _ in page.buffers])
+        part.buffer_sizes.extend([size for _, size in page.buffers])
+        part.encoding.direct.encoding = _wrapped("/lance.encodings21.PageLayout", page.description)
+    return bytes(message.SerializeToString())
+
+
+def _wrapped(type_url: str, value: bytes) -> bytes:
+    return bytes(file2_pb2.Any(type_url=type_url, value=value).SerializeToString())
+
+
+_PLAIN_COLUMN = _wrapped("/lance.encodings.ColumnEncoding", b"\x0a\x00")

@@ -8,6 +8,7 @@ import pyarrow as pa
 from lancetable.errors import CorruptError, InputError, UnsupportedError
 from lancetable.file.model import PageInfo
 from lancetable.file.reader import FileReader
+from lancetable.format.arrays import numbers
 from lancetable.format.encoding.base import Rows
 from lancetable.format.schema.project import project
 from lancetable.format.schema.types import arrow_schema, relabel
@@ -54,7 +55,7 @@ class DataFileHandle:
         distinct, place = np.unique(wanted, return_inverse=True)
         found = self._read(columns, distinct)
         in_order = len(distinct) == len(wanted) and bool((distinct == wanted).all())
-        return found if in_order else found.take(pa.array(place))
+        return found if in_order else found.take(numbers(place))
 
     def pages(self) -> list[PageInfo]:
         """Describe every page: its column, its rows and how it is encoded."""
@@ -70,6 +71,8 @@ class DataFileHandle:
             pa.chunked_array([_typed(chunk, field.type) for chunk in chunks], field.type)
             for chunks, field in zip(found, final, strict=True)
         ]
+        if not arrays:
+            return pa.Table.from_struct_array(pa.nulls(len(rows), pa.struct([]))).cast(final)
         return pa.Table.from_arrays(arrays, schema=final)
 
     def __repr__(self) -> str:

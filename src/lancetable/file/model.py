@@ -30,6 +30,15 @@ class Footer(NamedTuple):
     version: FileVersion
 
 
+class WrittenPage(NamedTuple):
+    """A page that is in the file: its buffers as (position, size)."""
+
+    rows: int
+    first_row: int
+    buffers: tuple[tuple[int, int], ...]
+    description: bytes
+
+
 class PageInfo(NamedTuple):
     """One page, for people who look at files."""
 

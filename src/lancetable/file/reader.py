@@ -15,6 +15,7 @@ from lancetable.file.codec import (
     decode_rows,
     decode_table,
 )
+from lancetable.file.documents import json_as_text
 from lancetable.file.drive import drive
 from lancetable.file.leaves import Leaf, columns_by_walk, leaves_of
 from lancetable.file.model import V2_0, FileVersion, Footer, PageInfo
@@ -22,7 +23,7 @@ from lancetable.format.encoding.assemble import LeafRun, assemble, join_runs, le
 from lancetable.format.encoding.base import Column, Reading, Rows
 from lancetable.format.encoding.jsonb import jsonb_to_text
 from lancetable.format.encoding.leaf import Kind, kind_of, single_value
-from lancetable.format.encoding.v20.read import read_field
+from lancetable.format.encoding.v20.read import bytes_key, read_field, stores_bytes_apart
 from lancetable.format.schema.codec import decode_file_descriptor
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.types import arrow_type
@@ -105,7 +106,7 @@ class FileReader:
             For each field its chunks, together as long as ``rows``.
         """
         if len(rows) == 0:
-            return [[pa.array([], arrow_type(field))] for field in fields]
+            return [[pa.nulls(0, arrow_type(field))] for field in fields]
         if rows[0] < 0 or rows[-1] >= self.rows:
             raise InputError(f"{self.path}: row {int(rows[-1])} is behind the last of {self.rows}")
         if self._footer.version == V2_0:
@@ -116,7 +117,9 @@ class FileReader:
             if cells is not None:
                 return cells
         runs = iter(self._read_leaves(plans, rows))
-        return [self._field_chunks(field, runs) for field in fields]
+        found = [self._field_chunks(field, runs) for field in fields]
+        self._check_lengths(fields, found, len(rows))
+        return found
 
     def _read_cells(self, plans: "Sequence[_LeafPlan]", row: int) -> list[list[pa.Array]] | None:
         """Read one row of plain columns value by value; None when a column is not plain."""
@@ -170,15 +173,43 @@ class FileReader:
         numbers = self._column_numbers()
         readings = []
         for field in fields:
-            columns = {
-                below.id: self._column(numbers[below.id])
-                for below in field.walk()
-                if below.id in numbers
-            }
+            columns: dict[int, Column] = {}
+            for below in field.walk():
+                if below.id in numbers:
+                    columns[below.id] = self._column(numbers[below.id])
+                    if stores_bytes_apart(below, columns):
+                        columns[bytes_key(below.id)] = self._column(numbers[below.id] + 1)
             readings.append(
                 self._guarded(read_field(field, columns, rows), f"field {field.name!r}")
             )
-        return drive(self._file, readings)
+        found = drive(self._file, readings)
+        self._check_lengths(fields, found, len(rows))
+        self._check_text(fields, found)
+        for number, field in enumerate(fields):
+            if any(below.is_json for below in field.walk()):
+                with _Placed(self.path, f"field {field.name!r}"):
+                    found[number] = [json_as_text(field, chunk) for chunk in found[number]]
+        return found
+
+    def _check_lengths(
+        self, fields: Sequence[Field], found: list[list[pa.Array]], count: int
+    ) -> None:
+        """Make sure that damaged levels never shift the rows of one column against another."""
+        for field, chunks in zip(fields, found, strict=True):
+            length = sum(map(len, chunks))
+            if length != count:
+                raise CorruptError(
+                    f"field {field.name!r}: its pages hold {length} of {count} rows",
+                    path=self.path,
+                )
+
+    def _check_text(self, fields: Sequence[Field], found: list[list[pa.Array]]) -> None:
+        """Refuse text that is not UTF-8; later versions are checked while they are decoded."""
+        for field, chunks in zip(fields, found, strict=True):
+            if any("string" in below.logical_type for below in field.walk()):
+                with _Placed(self.path, f"field {field.name!r}"):
+                    for chunk in chunks:
+                        chunk.validate(full=True)
 
     def _plans_of(self, field: Field) -> "list[_LeafPlan]":
         known = self._plans.get(id(field))

@@ -1,16 +1,21 @@
-"""Which rows of a fragment are deleted, and where the live ones are.
+"""Which rows of a fragment are deleted, where the live ones are, and how to delete more.
 
 Deleted offsets are kept sorted. The number of live rows before the i-th deleted offset is that
 offset minus i, which turns "the n-th live row" into one binary search.
 """
 
+import secrets
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from lancetable.errors import CorruptError, FileNotFoundInStoreError
-from lancetable.format.manifest.deletions import decode_deletions
-from lancetable.format.manifest.model import DeletionFile, Fragment
+from lancetable.format.manifest.deletions import choose_kind, decode_deletions, encode_deletions
+from lancetable.format.manifest.model import DeletionFile, DeletionKind, Fragment
+from lancetable.format.manifest.names import deletion_path
 from lancetable.fragment.source import Source
+from lancetable.store import Store
 
 Offsets = npt.NDArray[np.int64]
 
@@ -77,3 +82,39 @@ def load_deletions(
     except CorruptError as error:
         raise error.at(path, f"fragment {fragment.id}") from error
     return Deletions(offsets.astype(np.int64))
+
+
+class WrittenDeletions(NamedTuple):
+    """A new deletion file and its path in the store."""
+
+    file: DeletionFile
+    path: str
+
+
+def write_deletions(
+    store: Store,
+    fragment: Fragment,
+    offsets: Offsets,
+    *,
+    read_version: int,
+    kind: DeletionKind | None = None,
+) -> WrittenDeletions:
+    """Write a file with all deleted offsets of a fragment, those of the old file included.
+
+    ``store`` is the table's own, whatever base the fragment's other files lie below.
+
+    Raises:
+        StoreError: the store failed; no file stays behind.
+    """
+    previous = fragment.deletion_file
+    kind = kind or choose_kind(len(offsets), previous.kind if previous else None)
+    file = DeletionFile(kind, read_version, secrets.randbits(64), len(offsets))
+    path = deletion_path(fragment.id, file)
+    writing = store.create(path)
+    try:
+        writing.write([encode_deletions(np.asarray(offsets, np.uint32), kind)])
+        writing.close()
+    except BaseException:
+        writing.abort()
+        raise
+    return WrittenDeletions(file, path)

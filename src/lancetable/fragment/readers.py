@@ -18,7 +18,15 @@ from lancetable.fragment.source import Source
 class Readers:
     """One reader per fragment, made when first asked for; safe to use from several threads."""
 
-    __slots__ = ("_has_deletions", "_index", "_positions", "_readers", "_starts", "data_files", "source")
+    __slots__ = (
+        "_has_deletions",
+        "_index",
+        "_positions",
+        "_readers",
+        "_starts",
+        "data_files",
+        "source",
+    )
 
     def __init__(self, source: Source) -> None:
         self.source = source

@@ -36,8 +36,15 @@ def _keep(column: Sequence[pa.Array], mask: pa.BooleanArray) -> list[pa.Array]:
     return kept
 
 
-def reorder(column: Sequence[pa.Array], order: pa.Array) -> list[pa.Array]:
+def reorder(columns: Columns, order: npt.NDArray[np.int64]) -> Columns:
     """Return the rows at the given positions, in that order."""
-    if len(column) == 1:
-        return [column[0].take(order)]
-    return [pa.concat_arrays(column).take(order)] if column else []
+    if not columns:
+        return []
+    positions = pa.array(order)
+    try:
+        whole = [column[0] if len(column) == 1 else pa.concat_arrays(column) for column in columns]
+    except pa.ArrowInvalid:  # together they are too long for the offsets of one array
+        return [pa.chunked_array(column).take(positions).chunks for column in columns]
+    # One call for all columns: its fixed cost is most of the time for a few rows.
+    batch = pa.RecordBatch.from_arrays(whole, names=[""] * len(whole))
+    return [[array] for array in batch.take(positions).columns]

@@ -18,9 +18,13 @@ from lancetable.format.schema.model import (
 )
 from lancetable.format.schema.project import project_ids, quote, resolve
 from lancetable.format.schema.types import arrow_field, arrow_schema
-from lancetable.fragment.projection import SYSTEM_COLUMNS, Projection
+from lancetable.fragment.projection import SYSTEM_COLUMNS
 
-Path: TypeAlias = tuple[str, ...]
+Key: TypeAlias = str | tuple[int, ...]
+
+
+Stored: TypeAlias = Field | str
+"""A column to read: one of the schema, perhaps pruned, or the name of a system column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,35 +32,21 @@ class Output:
     """A column of the result: a stored column, a struct child inside one, or an expression."""
 
     name: str
-    column: str
-    path: Path = ()
+    stored: Stored | None = None
+    """What is read for it; None for an expression."""
+
+    shown: Field | None = None
+    """What it looks like in the schema; None for system columns and expressions."""
+
+    depth: int = 0
+    """How many structs around the shown field are taken off."""
+
     expression: Expression | None = None
-    field: Field | None = None
-    """What the result column looks like in the schema; None for system columns, expressions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Needed:
-    """Stored columns to read, perhaps pruned, and system columns."""
-
-    fields: tuple[Field, ...] = ()
-    system: tuple[str, ...] = ()
-
-    def names(self) -> tuple[str, ...]:
-        """Return the column names in the order a projection reads them."""
-        return (*(field.name for field in self.fields), *self.system)
-
-    def projection(self) -> Projection:
-        """Return the projection that reads these columns."""
-        return Projection(self.fields, self.system)
-
-    def without(self, names: Iterable[str]) -> "Needed":
-        """Return what is left when some columns are at hand already."""
-        gone = set(names)
-        return Needed(
-            tuple(field for field in self.fields if field.name not in gone),
-            tuple(name for name in self.system if name not in gone),
-        )
+def key_of(stored: Stored) -> Key:
+    """Return what tells two columns apart, or two prunings of one column."""
+    return stored if isinstance(stored, str) else tuple(part.id for part in stored.walk())
 
 
 def binding_schema(schema: Schema) -> pa.Schema:
@@ -89,31 +79,37 @@ def name_outputs(schema: Schema, names: Sequence[str] | None) -> list[Output]:
 
     A path through structs gives a column named like the path. A path through a list keeps the
     nesting, and the column then holds all the paths asked for below it.
+
+    Raises:
+        SchemaError: a name is unknown.
     """
     if names is None:
-        return [Output(field.name, field.name, field=field) for field in schema.fields]
+        return [Output(field.name, field, field) for field in schema.fields]
     outputs: dict[str, Output] = {}
-    pruned: dict[str, set[int]] = {}
+    nested: dict[str, set[int]] = {}
     for name in names:
         if _is_system(schema, name):
             outputs[name] = Output(name, name)
             continue
         chain = resolve(schema, name)
-        top = chain[0].name
-        if all(field.logical_type == "struct" for field in chain[:-1]):
-            path = tuple(field.name for field in chain[1:])
-            shown = replace(
-                chain[-1],
-                name=name if path else top,
-                nullable=any(field.nullable for field in chain),
-            )
-            outputs[name] = Output(shown.name, top, path, field=shown if path else chain[0])
+        if len(chain) == 1:
+            outputs[name] = Output(chain[0].name, chain[0], chain[0])
+        elif all(field.logical_type == "struct" for field in chain[:-1]):
+            outputs[name] = _child_output(schema, name, chain)
         else:
-            pruned.setdefault(top, set()).update(field.id for field in chain[-1].walk())
-            outputs[top] = Output(top, top, field=chain[0])
-    for top, ids in pruned.items():
-        outputs[top] = replace(outputs[top], field=project_ids(schema, ids).fields[0])
+            top = chain[0].name
+            ids = nested.setdefault(top, set())
+            ids.update(field.id for field in chain[-1].walk())
+            (pruned,) = project_ids(schema, ids).fields
+            outputs[top] = Output(top, pruned, pruned)
     return list(outputs.values())
+
+
+def _child_output(schema: Schema, name: str, chain: Sequence[Field]) -> Output:
+    leaf = chain[-1]
+    (pruned,) = project_ids(schema, {field.id for field in leaf.walk()}).fields
+    shown = replace(leaf, name=name, nullable=any(field.nullable for field in chain))
+    return Output(name, pruned, shown, depth=len(chain) - 1)
 
 
 def _is_system(schema: Schema, name: str) -> bool:
@@ -123,41 +119,26 @@ def _is_system(schema: Schema, name: str) -> bool:
 def expression_outputs(
     schema: Schema, expressions: Iterable[tuple[str, Expression]]
 ) -> list[Output]:
-    """Return the result columns that expressions compute."""
-    return [
-        Output(name, "", expression=bound(expression, schema)) for name, expression in expressions
-    ]
+    """Return the result columns that expressions compute.
+
+    Raises:
+        ExpressionError: one names an unknown column or its types do not fit.
+    """
+    return [Output(name, expression=bound(expression, schema)) for name, expression in expressions]
 
 
-def needed(schema: Schema, outputs: Iterable[Output], where: Expression | None = None) -> Needed:
-    """Return the stored columns, pruned to what is used of structs, and system columns."""
+def stored_for(schema: Schema, expressions: Iterable[Expression]) -> list[Stored]:
+    """Return the columns that expressions read, pruned to what is used of structs."""
     ids: set[int] = set()
     system: list[str] = []
-    for output in outputs:
-        if output.expression is not None:
-            _add_paths(schema, paths_of(output.expression), ids, system)
-        elif output.field is not None:
-            ids.update(field.id for field in output.field.walk())
-        elif output.column not in system:
-            system.append(output.column)
-    if where is not None:
-        _add_paths(schema, paths_of(where), ids, system)
-    return Needed(project_ids(schema, ids).fields, tuple(system))
-
-
-def _add_paths(schema: Schema, paths: Iterable[Path], ids: set[int], system: list[str]) -> None:
+    paths = {path for expression in expressions for path in paths_of(expression)}
     for path in sorted(paths):
         if len(path) == 1 and _is_system(schema, path[0]):
-            if path[0] not in system:
-                system.append(path[0])
+            system.append(path[0])
         else:
             chain = resolve(schema, ".".join(quote(step) for step in path))
             ids.update(field.id for field in chain[-1].walk())
-
-
-def same_columns(left: Field, right: Field) -> bool:
-    """Say whether two prunings of one column hold the same parts."""
-    return [field.id for field in left.walk()] == [field.id for field in right.walk()]
+    return [*project_ids(schema, ids).fields, *system]
 
 
 def result_schema(schema: Schema, outputs: Sequence[Output]) -> pa.Schema:
@@ -166,11 +147,11 @@ def result_schema(schema: Schema, outputs: Sequence[Output]) -> pa.Schema:
     Raises:
         SchemaError: two columns have the same name.
     """
-    fields = [output.field for output in outputs if output.field is not None]
+    fields = [output.shown for output in outputs if output.shown is not None]
     stored = iter(arrow_schema(Schema(tuple(fields), schema.metadata)))
     shown = []
     for output in outputs:
-        if output.field is not None:
+        if output.shown is not None:
             shown.append(next(stored))
         elif output.expression is not None:
             shown.append(pa.field(output.name, type_of(output.expression, binding_schema(schema))))

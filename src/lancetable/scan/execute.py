@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import NamedTuple, TypeVar
@@ -25,6 +26,9 @@ SMALL_JOB_WINDOWS = 64
 
 FIRST_SEARCH_ROWS = 16 * 1024
 """Rows looked at first when a predicate is to find just a few."""
+
+WHOLE_WINDOW_BYTES = 32 * MiB
+"""What is decoded at a time when the whole result is kept anyway."""
 
 RELEASE_FROM_BYTES = 4 * MiB
 """Files above this are closed behind a stream, or their mapped bytes would add up."""
@@ -48,6 +52,8 @@ def run(
     plan: ScanPlan, readers: Readers, options: ScanOptions, *, is_stream: bool = False
 ) -> Iterator[Piece]:
     """Yield the rows of the result in order, none decoded long before it is asked for."""
+    if not is_stream:
+        options = replace(options, batch_bytes=max(options.batch_bytes, WHOLE_WINDOW_BYTES))
     pace = guess((plan.early, plan.late), readers.source.manifest.fragments)
     jobs = _jobs(_windows(plan, readers, options, pace), pace)
     results = _in_order(partial(_read, plan, readers, pace), jobs, _ahead(plan, options))

@@ -8,7 +8,9 @@ from lancetable.format.manifest.model import Fragment
 from lancetable.format.schema.types import arrow_type
 from lancetable.fragment.projection import Projection
 
-LEAST_ROWS = 1024
+TELLING_ROWS = 256
+"""From so many rows on what was read says something about the others."""
+
 UNKNOWN_WIDTH = 64
 EXPANSION = 3
 """How much larger decoded text may be than its file, as a first guess."""
@@ -24,11 +26,11 @@ class Pace:
 
     def rows(self, bytes_: int) -> int:
         """Return how many rows fit in a number of bytes."""
-        return max(int(bytes_ / self.row_bytes), LEAST_ROWS)
+        return max(int(bytes_ / self.row_bytes), 1)
 
     def learn(self, rows: int, bytes_: int) -> None:
         """Take note of rows that were read; a wide row counts at once, a narrow one slowly."""
-        if rows >= LEAST_ROWS or bytes_ > rows * self.row_bytes:
+        if rows >= TELLING_ROWS or bytes_ > rows * self.row_bytes:
             seen = bytes_ / rows if rows else self.row_bytes
             self.row_bytes = max(seen, (self.row_bytes + seen) / 2, 0.25)
 
@@ -48,11 +50,17 @@ def guess(projections: Iterable[Projection], fragments: Iterable[Fragment]) -> P
     return Pace(width + _variable_width(variable, fragments) if variable else width)
 
 
+def is_fixed_width(projection: Projection) -> bool:
+    """Say whether every value of the columns takes the same number of bytes."""
+    return all(_fixed_width(arrow_type(field)) is not None for field in projection.fields)
+
+
 def _variable_width(columns: int, fragments: Iterable[Fragment]) -> float:
     for fragment in fragments:
         stored = sum(file.size or 0 for file in fragment.files)
         if fragment.physical_rows and stored:
-            return max(EXPANSION * stored / fragment.physical_rows, UNKNOWN_WIDTH)
+            share = min(columns / max(sum(len(file.fields) for file in fragment.files), 1), 1)
+            return max(EXPANSION * share * stored / fragment.physical_rows, UNKNOWN_WIDTH)
         break
     return columns * UNKNOWN_WIDTH
 

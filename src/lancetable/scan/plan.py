@@ -3,8 +3,8 @@
 The columns of the predicate are read first; the other columns only for the rows that pass.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -13,24 +13,30 @@ from lancetable.expression import Expression
 from lancetable.format.schema.model import Field, Schema
 from lancetable.fragment.projection import ROW_ADDRESS, ROW_ID, Projection
 from lancetable.scan.columns import (
-    Needed,
+    Key,
     Output,
+    Stored,
     bound_predicate,
     expression_outputs,
+    key_of,
     name_outputs,
-    needed,
     result_schema,
-    same_columns,
+    stored_for,
     with_payloads,
 )
+from lancetable.scan.pace import is_fixed_width
 from lancetable.scan.request import ScanRequest
+
+# Measured: below these shares single values cost less than whole pages.
+GATHER_BELOW = 0.1
+GATHER_FIXED_BELOW = 0.25
 
 
 class Source(NamedTuple):
-    """Where a result column comes from: a slot of what was read, and the way down from there."""
+    """Where a result column comes from: a slot, without the outer structs; or an expression."""
 
     slot: int
-    path: tuple[int, ...]
+    depth: int
     expression: Expression | None
 
 
@@ -45,12 +51,17 @@ class ScanPlan:
     types: tuple[pa.DataType, ...]
     where: Expression | None
     early: Projection
-    early_names: tuple[str, ...]
     late: Projection
+    gather_below: float
+    """When a smaller part of the rows passes, the late columns are fetched row by row."""
+
     names: tuple[str, ...]
     """The names of all slots."""
 
     sources: tuple[Source, ...]
+    expression_slots: tuple[tuple[str, int], ...]
+    """The slots that expressions of the result may name."""
+
     used: frozenset[int]
     """The slots that the result is made of."""
 
@@ -66,6 +77,11 @@ class ScanPlan:
     limit: int | None
     offset: int
 
+    @property
+    def early_names(self) -> tuple[str, ...]:
+        """The names of the columns that the predicate reads."""
+        return self.names[: len(self.early)]
+
 
 def plan(schema: Schema, request: ScanRequest) -> ScanPlan:
     """Plan a scan.
@@ -76,47 +92,61 @@ def plan(schema: Schema, request: ScanRequest) -> ScanPlan:
     """
     outputs = _outputs(schema, request)
     where = None if request.where is None else bound_predicate(request.where, schema)
-    early = needed(schema, (), where) if where is not None else Needed()
-    wanted = needed(schema, outputs)
-    at_hand = {field.name: field for field in early.fields}
-    shared = [
-        field.name
-        for field in wanted.fields
-        if field.name in at_hand and same_columns(field, at_hand[field.name])
-    ]
-    shared += [name for name in wanted.system if name in early.system]
-    late = wanted.without(shared)
-    names = (*early.names(), *late.names())
-    slots = {name: number for number, name in enumerate(names)}
-    fields: tuple[Field | None, ...] = _slot_fields(early, late)
-    sources = tuple(_source(output, slots, fields) for output in outputs)
-    shown = outputs
-    blobs: tuple[tuple[int, Field], ...] = ()
+    early = stored_for(schema, [] if where is None else [where])
+    shared = stored_for(schema, [item.expression for item in outputs if item.expression])
+    wanted = [item.stored for item in outputs if item.stored is not None] + shared
+    late = _missing(wanted, early)
+    after = _projection(late)
+    slots = {key_of(stored): number for number, stored in enumerate([*early, *late])}
+    sources = tuple(_source(output, slots) for output in outputs)
     if request.blobs == "bytes":
-        shown = [_with_payloads(output) for output in outputs]
-        blobs = tuple(
-            (slot, field)
-            for slot, field in enumerate(fields)
-            if field is not None and any(part.is_blob for part in field.walk())
-        )
-    final = result_schema(schema, shown)
+        outputs = [_with_payloads(output) for output in outputs]
+    final = result_schema(schema, outputs)
     return ScanPlan(
         schema=final,
         types=tuple(final.types),
         where=where,
-        early=early.projection(),
-        early_names=early.names(),
-        late=late.projection(),
-        names=names,
+        early=_projection(early),
+        late=after,
+        gather_below=GATHER_FIXED_BELOW if is_fixed_width(after) else GATHER_BELOW,
+        names=tuple(_name(stored) for stored in (*early, *late)),
         sources=sources,
-        used=_used(sources, len(names)),
+        expression_slots=tuple((_name(stored), slots[key_of(stored)]) for stored in shared),
+        used=frozenset(slots[key_of(stored)] for stored in wanted),
         extended=tuple(
             number for number, field in enumerate(final) if _holds_extension(field.type)
         ),
-        is_plain=_is_plain(sources, len(names)),
-        blobs=blobs,
+        is_plain=_is_plain(sources, len(slots)),
+        blobs=_blob_slots([*early, *late]) if request.blobs == "bytes" else (),
         limit=request.limit,
         offset=request.offset,
+    )
+
+
+def _missing(wanted: Sequence[Stored], at_hand: Sequence[Stored]) -> list[Stored]:
+    """Return what is not at hand, each once, system columns last as projections read them."""
+    known = {key_of(stored) for stored in at_hand}
+    found: dict[Key, Stored] = {}
+    for stored in wanted:
+        if key_of(stored) not in known:
+            found[key_of(stored)] = stored
+    return sorted(found.values(), key=lambda stored: isinstance(stored, str))
+
+
+def _projection(columns: Sequence[Stored]) -> Projection:
+    fields = [stored for stored in columns if not isinstance(stored, str)]
+    return Projection(fields, [stored for stored in columns if isinstance(stored, str)])
+
+
+def _name(stored: Stored) -> str:
+    return stored if isinstance(stored, str) else stored.name
+
+
+def _blob_slots(columns: Sequence[Stored]) -> tuple[tuple[int, Field], ...]:
+    return tuple(
+        (slot, stored)
+        for slot, stored in enumerate(columns)
+        if not isinstance(stored, str) and any(part.is_blob for part in stored.walk())
     )
 
 
@@ -132,45 +162,22 @@ def _outputs(schema: Schema, request: ScanRequest) -> list[Output]:
     return outputs
 
 
-def _slot_fields(early: Needed, late: Needed) -> tuple[Field | None, ...]:
-    return (
-        *early.fields,
-        *(None for _ in early.system),
-        *late.fields,
-        *(None for _ in late.system),
-    )
-
-
-def _source(output: Output, slots: dict[str, int], fields: Sequence[Field | None]) -> Source:
-    if output.expression is not None:
-        return Source(-1, (), output.expression)
-    slot = slots[output.column]
-    field = fields[slot]
-    path = []
-    for step in output.path:
-        children = () if field is None else field.children
-        number = next(index for index, child in enumerate(children) if child.name == step)
-        path.append(number)
-        field = children[number]
-    return Source(slot, tuple(path), None)
+def _source(output: Output, slots: Mapping[Key, int]) -> Source:
+    if output.stored is None:
+        return Source(-1, 0, output.expression)
+    return Source(slots[key_of(output.stored)], output.depth, None)
 
 
 def _with_payloads(output: Output) -> Output:
-    if output.field is None:
+    if output.shown is None:
         return output
-    return Output(output.name, output.column, output.path, field=with_payloads(output.field))
+    return replace(output, shown=with_payloads(output.shown))
 
 
 def _is_plain(sources: Sequence[Source], slots: int) -> bool:
     return len(sources) == slots and all(
-        source == Source(number, (), None) for number, source in enumerate(sources)
+        source == Source(number, 0, None) for number, source in enumerate(sources)
     )
-
-
-def _used(sources: Sequence[Source], slots: int) -> frozenset[int]:
-    if any(source.expression is not None for source in sources):
-        return frozenset(range(slots))
-    return frozenset(source.slot for source in sources)
 
 
 def _holds_extension(type_: pa.DataType) -> bool:

@@ -25,10 +25,10 @@ class ScanOptions:
     batch_rows: int = 64 * KiB
     """The most rows of one batch."""
 
-    batch_bytes: int = 32 * MiB
+    batch_bytes: int = 16 * MiB
     """About the most bytes that are decoded at a time; no batch is much larger."""
 
-    memory_bytes: int = 128 * MiB
+    memory_bytes: int = 64 * MiB
     """About the most bytes decoded ahead of the reader of the batches."""
 
     threads: int = field(default_factory=lambda: min(os.cpu_count() or 1, 8))

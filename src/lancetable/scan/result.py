@@ -1,7 +1,6 @@
 """Makes the columns of the result out of the columns that were read."""
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +22,8 @@ class Piece(NamedTuple):
 
 def finish(plan: ScanPlan, rows: int, columns: Columns) -> Piece:
     """Turn the slots of a plan into the columns of its result."""
+    if not rows:
+        return Piece(0, [[] for _ in plan.types])
     if not plan.is_plain:
         columns = _compute(plan, rows, columns)
     if plan.extended:
@@ -41,20 +42,20 @@ def _compute(plan: ScanPlan, rows: int, columns: Columns) -> Columns:
             made.append(_below(columns[source.slot], source))
             continue
         if batches is None:
-            batches = aligned(dict(zip(plan.names, columns, strict=True)), rows)
+            batches = aligned({name: columns[slot] for name, slot in plan.expression_slots}, rows)
         made.append([evaluate(source.expression, batch) for batch in batches])
     return made
 
 
-def _below(column: Sequence[pa.Array], source: Source) -> list[pa.Array]:
-    """Go down into structs; a child of a missing struct is missing."""
-    if not source.path:
-        return list(column)
-    return [reduce(_child, source.path, chunk) for chunk in column]
+def _below(column: list[pa.Array], source: Source) -> list[pa.Array]:
+    """Go down into structs with one child; a child of a missing struct is missing."""
+    for _ in range(source.depth):
+        column = [_child(chunk) for chunk in column]
+    return column
 
 
-def _child(array: pa.Array, number: int) -> pa.Array:
-    return pc.struct_field(array, [number]) if array.null_count else array.field(number)
+def _child(array: pa.Array) -> pa.Array:
+    return pc.struct_field(array, [0]) if array.null_count else array.field(0)
 
 
 def aligned(columns: dict[str, list[pa.Array]], rows: int) -> list[pa.RecordBatch]:

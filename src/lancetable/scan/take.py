@@ -149,15 +149,25 @@ def _places_of_addresses(
 
 def _table(plan: ScanPlan, readers: Readers, positions: Integers, offsets: Integers) -> pa.Table:
     keys = positions << OFFSET_BITS | offsets
-    order = None
-    if not bool((keys[1:] > keys[:-1]).all()):
-        keys, order = np.unique(keys, return_inverse=True)
-    columns = _gather(plan, readers, keys)
-    if order is not None:
-        places = pa.array(order)
-        columns = [reorder(column, places) for column in columns]
+    if bool((keys[1:] > keys[:-1]).all()):
+        columns = _gather(plan, readers, keys)
+    else:
+        keys, places = _distinct(keys)
+        columns = reorder(_gather(plan, readers, keys), places)
     piece = finish(plan, len(positions), columns) if len(positions) else _nothing(plan)
     return table_of(plan, piece)
+
+
+def _distinct(keys: Integers) -> tuple[Integers, Integers]:
+    """Return the keys ascending, each once, and where in them each of the given ones stands."""
+    order = np.argsort(keys, kind="stable")
+    ascending = keys[order]
+    is_first = np.empty(len(keys), np.bool_)
+    is_first[0] = True
+    np.not_equal(ascending[1:], ascending[:-1], out=is_first[1:])
+    places = np.empty(len(keys), np.int64)
+    places[order] = np.cumsum(is_first) - 1
+    return ascending[is_first], places
 
 
 def _nothing(plan: ScanPlan) -> Piece:

@@ -11,12 +11,9 @@ from lancetable.fragment.blobs import read_payloads
 from lancetable.fragment.reader import FragmentReader
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.select import Columns, Mask, keep, rows_of
-from lancetable.scan.pace import LEAST_ROWS, Pace, bytes_of
+from lancetable.scan.pace import TELLING_ROWS, Pace, bytes_of
 from lancetable.scan.plan import ScanPlan, Window
 from lancetable.scan.result import Piece, finish, mask_of
-
-GATHER_BELOW = 0.08
-"""When a smaller part of a window passes the predicate, its rows are fetched one by one."""
 
 
 def read_window(plan: ScanPlan, readers: Readers, window: Window, pace: Pace) -> Piece:
@@ -27,7 +24,7 @@ def read_window(plan: ScanPlan, readers: Readers, window: Window, pace: Pace) ->
         rows = _rows(reader, columns, window)
     else:
         rows, columns = _filtered(plan, reader, window)
-    if window.stop - window.start >= LEAST_ROWS:
+    if window.stop - window.start >= TELLING_ROWS:
         pace.learn(window.stop - window.start, bytes_of(columns))
     if plan.blobs and rows:
         for slot, field in plan.blobs:
@@ -77,7 +74,7 @@ def _late(
         return []
     if found == len(mask):
         return reader.read_live(plan.late, window.start, window.stop)
-    if found < GATHER_BELOW * len(mask):
+    if found < plan.gather_below * len(mask):
         offsets = reader.live_offsets(window.start, window.stop)[mask]
         return reader.read(plan.late, offsets)
     return keep(reader.read_live(plan.late, window.start, window.stop), mask)

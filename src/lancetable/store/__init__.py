@@ -1,13 +1,15 @@
 """Bytes in, bytes out: the only package that touches a disk or a network."""
 
-from lancetable.store.base import Entry, ReadableFile, Store
-from lancetable.store.local import LocalStore, MemoryFile
+from lancetable.store.base import Bytes, Entry, ReadableFile, Store, WritableFile
+from lancetable.store.local import Durability, LocalStore, MemoryFile
 from lancetable.store.location import TableLocation
 from lancetable.store.memory import MemoryStore
 from lancetable.store.ranges import ByteRange, merge_neighbours
 
 __all__ = [
     "ByteRange",
+    "Bytes",
+    "Durability",
     "Entry",
     "LocalStore",
     "MemoryFile",
@@ -15,5 +17,6 @@ __all__ = [
     "ReadableFile",
     "Store",
     "TableLocation",
+    "WritableFile",
     "merge_neighbours",
 ]

@@ -1,9 +1,11 @@
 """What the rest of the library expects of a place that keeps bytes."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from lancetable.store.ranges import ByteRange
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
 
 
 class Entry(NamedTuple):
@@ -29,6 +31,22 @@ class ReadableFile(Protocol):
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Return the bytes of each range; all lie inside the file."""
+        ...
+
+
+class WritableFile(Protocol):
+    """A new object in the making; it counts as written only once it is closed."""
+
+    def write(self, parts: Sequence[Bytes]) -> None:
+        """Add bytes at the end."""
+        ...
+
+    def close(self) -> None:
+        """Finish the object."""
+        ...
+
+    def abort(self) -> None:
+        """Give up and remove what was written."""
         ...
 
 
@@ -62,4 +80,25 @@ class Store(Protocol):
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Yield the objects below a folder at any depth, in no particular order."""
+        ...
+
+    def create(self, path: str) -> WritableFile:
+        """Start a new object under a name that nobody else uses."""
+        ...
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write an object, replacing one that is there; readers see the old or the new bytes."""
+        ...
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        """Write an object that must not be there yet: of many writers exactly one succeeds.
+
+        Raises:
+            ExistsError: there is such an object; nothing was written.
+            StoreError: it failed; whether the object is there must be found out.
+        """
+        ...
+
+    def delete(self, path: str) -> None:
+        """Remove an object; nothing happens when it is not there."""
         ...

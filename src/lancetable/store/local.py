@@ -2,17 +2,36 @@
 
 A warm range of a mapped file costs a fraction of a microsecond. Opening a map costs more than
 reading a small file whole, and keeps a descriptor open, so small files are simply read.
+
+Creating a file that must not exist yet is a hard link: the content is complete under another name
+before the link makes it visible, and of many links to one name exactly one succeeds.
 """
 
+import errno
 import mmap
 import os
+import secrets
 from collections.abc import Iterator, Sequence
+from enum import Enum
 
-from lancetable.errors import FileNotFoundInStoreError, StoreError
-from lancetable.store.base import Entry, ReadableFile
+from lancetable.errors import ExistsError, FileNotFoundInStoreError, StoreError
+from lancetable.store.base import Bytes, Entry, ReadableFile, WritableFile
 from lancetable.store.ranges import ByteRange
 
 MAP_FROM_BYTES = 64 * 1024
+MOST_PARTS = 512
+"""How many pieces of memory one system call may write; the usual limit is 1024."""
+_BINARY = getattr(os, "O_BINARY", 0)
+_WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EOPNOTSUPP}
+
+
+class Durability(Enum):
+    """When a write counts as done."""
+
+    OS = "os"
+    """Once the operating system has the bytes; a power cut may lose the last versions."""
+    FSYNC = "fsync"
+    """Once file and folder are on the disk; a power cut loses nothing that was reported."""
 
 
 class MemoryFile:
@@ -35,10 +54,11 @@ class MemoryFile:
 class LocalStore:
     """Files below one folder."""
 
-    __slots__ = ("root",)
+    __slots__ = ("_is_durable", "root")
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, durability: Durability = Durability.OS) -> None:
         self.root = root
+        self._is_durable = durability is Durability.FSYNC
 
     def _full(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root
@@ -47,7 +67,7 @@ class LocalStore:
         """Map the file, or read it when it is small."""
         full = self._full(path)
         try:
-            descriptor = os.open(full, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            descriptor = os.open(full, os.O_RDONLY | _BINARY)
         except OSError as cause:
             raise _translated(cause, full) from cause
         try:
@@ -64,7 +84,7 @@ class LocalStore:
         """Return the whole file."""
         full = self._full(path)
         try:
-            descriptor = os.open(full, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            descriptor = os.open(full, os.O_RDONLY | _BINARY)
             try:
                 return _read_all(descriptor, os.fstat(descriptor).st_size)
             finally:
@@ -104,6 +124,152 @@ class LocalStore:
                         except FileNotFoundError:
                             continue
                         yield Entry(path, status.st_size, status.st_mtime)
+
+    def create(self, path: str) -> WritableFile:
+        """Start a new file, making its folder if needed."""
+        full = self._full(path)
+        return LocalFile(full, _create_new(full), is_durable=self._is_durable)
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a file beside the name and move it there."""
+        full = self._full(path)
+        staged = self._stage(full, content)
+        try:
+            os.replace(staged, full)  # noqa: PTH105 - a Path costs more than the call
+            self._settle(full)
+        except OSError as cause:
+            _remove(staged)
+            raise _translated(cause, full) from cause
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        """Write a file beside the name and link it there."""
+        full = self._full(path)
+        staged = self._stage(full, content)
+        try:
+            os.link(staged, full)
+        except FileExistsError:
+            raise ExistsError(f"{full}: there is such a file already") from None
+        except OSError as cause:
+            if cause.errno not in _WITHOUT_LINKS:
+                raise _translated(cause, full) from cause
+            _copy_if_absent(full, content)
+        finally:
+            _remove(staged)
+        self._settle(full)
+
+    def delete(self, path: str) -> None:
+        """Remove a file."""
+        full = self._full(path)
+        try:
+            os.unlink(full)  # noqa: PTH108
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as cause:
+            raise _translated(cause, full) from cause
+
+    def _stage(self, full: str, content: bytes) -> str:
+        staged = f"{full}.tmp{secrets.token_hex(4)}"
+        file = LocalFile(staged, _create_new(staged), is_durable=self._is_durable)
+        file.write([content])
+        file.close()
+        return staged
+
+    def _settle(self, full: str) -> None:
+        """Bring the folder entry to the disk."""
+        if self._is_durable:
+            _sync_folder(full)
+
+
+class LocalFile:
+    """A new file in the making."""
+
+    __slots__ = ("_descriptor", "_is_durable", "_path")
+
+    def __init__(self, path: str, descriptor: int, *, is_durable: bool) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._is_durable = is_durable
+
+    def write(self, parts: Sequence[Bytes]) -> None:
+        """Add bytes at the end; on failure nothing of the file stays."""
+        try:
+            for first in range(0, len(parts), MOST_PARTS):
+                _write_all(self._descriptor, parts[first : first + MOST_PARTS])
+        except OSError as cause:
+            self.abort()
+            raise _translated(cause, self._path) from cause
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self._descriptor < 0:
+            return
+        try:
+            if self._is_durable:
+                os.fsync(self._descriptor)
+                _sync_folder(self._path)
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+        except OSError as cause:
+            self.abort()
+            raise _translated(cause, self._path) from cause
+
+    def abort(self) -> None:
+        """Give up and remove what was written."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        _remove(self._path)
+
+
+def _create_new(full: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
+    try:
+        try:
+            return os.open(full, flags, 0o666)
+        except FileNotFoundError:
+            os.makedirs(full.rpartition("/")[0], exist_ok=True)  # noqa: PTH103
+            return os.open(full, flags, 0o666)
+    except FileExistsError:
+        raise ExistsError(f"{full}: there is such a file already") from None
+    except OSError as cause:
+        raise _translated(cause, full) from cause
+
+
+def _write_all(descriptor: int, parts: Sequence[Bytes]) -> None:
+    """Write every byte; a single call may write fewer than it is given."""
+    views = [memoryview(part).cast("B") for part in parts if len(part)]
+    while views:
+        written = os.writev(descriptor, views)
+        while views and written >= len(views[0]):
+            written -= len(views.pop(0))
+        if views and written:
+            views[0] = views[0][written:]
+
+
+def _copy_if_absent(full: str, content: bytes) -> None:
+    """Create the final name directly, for file systems without hard links.
+
+    Only one writer can create the name. A reader may meet the file before it is complete, but a
+    manifest that is cut off is recognised by its missing end.
+    """
+    file = LocalFile(full, _create_new(full), is_durable=False)
+    file.write([content])
+    file.close()
+
+
+def _sync_folder(full: str) -> None:
+    descriptor = os.open(full.rpartition("/")[0] or "/", os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(full: str) -> None:
+    try:
+        os.unlink(full)  # noqa: PTH108
+    except OSError:
+        return
 
 
 def _read_all(descriptor: int, length: int) -> bytes:

@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import unquote, urlsplit
 
 from lancetable.errors import InputError, UnsupportedError
 from lancetable.store.base import Store
-from lancetable.store.local import LocalStore
+from lancetable.store.local import Durability, LocalStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,7 @@ class TableLocation:
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict)
+    durability: Durability = Durability.OS
 
     def open(self) -> Store:
         """Return the store that holds this folder.
@@ -23,11 +24,11 @@ class TableLocation:
         Raises:
             UnsupportedError: the address names a kind of store that is not known.
         """
-        return LocalStore(_local_path(self.uri))
+        return LocalStore(_local_path(self.uri), self.durability)
 
     def child(self, path: str) -> "TableLocation":
         """Return the location of a folder below this one."""
-        return TableLocation(f"{self.uri.rstrip('/')}/{path}", self.options)
+        return replace(self, uri=f"{self.uri.rstrip('/')}/{path}")
 
 
 def _local_path(uri: str) -> str:

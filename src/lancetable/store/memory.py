@@ -1,18 +1,24 @@
 """A store that is a dictionary: for tests, and for tables that never touch a disk."""
 
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
 
-from lancetable.errors import FileNotFoundInStoreError
-from lancetable.store.base import Entry, ReadableFile
+from lancetable.errors import ExistsError, FileNotFoundInStoreError
+from lancetable.store.base import Bytes, Entry, ReadableFile, WritableFile
 from lancetable.store.local import MemoryFile
 
 
 class MemoryStore:
-    """Objects held in memory."""
+    """Objects held in memory; stores below one another share them."""
 
-    def __init__(self, objects: Mapping[str, bytes] | None = None) -> None:
-        self.root = "memory:"
+    def __init__(
+        self, objects: Mapping[str, bytes] | None = None, *, root: str = "memory:"
+    ) -> None:
+        self.root = root
         self.objects: dict[str, bytes] = dict(objects or {})
+        self._modified: dict[str, float] = {}
+        self._lock = threading.Lock()
 
     def open(self, path: str, *, size: int | None = None) -> ReadableFile:
         """Return the object as a file."""
@@ -34,4 +40,47 @@ class MemoryStore:
         folder = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         for path, content in list(self.objects.items()):
             if path.startswith(folder):
-                yield Entry(path, len(content), 0.0)
+                yield Entry(path, len(content), self._modified.get(path, 0.0))
+
+    def create(self, path: str) -> WritableFile:
+        """Start a new object."""
+        return _Draft(self, path)
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write an object."""
+        with self._lock:
+            self._modified[path] = time.time()
+            self.objects[path] = bytes(content)
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        """Write an object that must not be there yet."""
+        with self._lock:
+            if path in self.objects:
+                raise ExistsError(f"{path}: there is such an object already")
+            self._modified[path] = time.time()
+            self.objects[path] = bytes(content)
+
+    def delete(self, path: str) -> None:
+        """Remove an object."""
+        self.objects.pop(path, None)
+
+
+class _Draft:
+    """A new object in the making."""
+
+    def __init__(self, store: MemoryStore, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._parts: list[bytes] = []
+
+    def write(self, parts: Sequence[Bytes]) -> None:
+        """Add bytes at the end."""
+        self._parts.extend(bytes(part) for part in parts)
+
+    def close(self) -> None:
+        """Make the object visible."""
+        self._store.put(self._path, b"".join(self._parts))
+
+    def abort(self) -> None:
+        """Forget what was written."""
+        self._parts.clear()

@@ -108,7 +108,7 @@ def test_the_transaction_in_the_manifest_file():
         b"".join(both), transaction_section=0, current_transaction_section=len(both[0])
     ).transaction()
     assert found is not None
-    assert (found.uuid, found.read_version, found.operation) == ("new", 4, "UpdateMemWalState")
+    assert (found.uuid, found.read_version, found.operation_name) == ("new", 4, "UpdateMemWalState")
     assert found.message == "why"
 
 
@@ -149,7 +149,7 @@ def test_the_index_section():
 
 def test_the_golden_history_says_how_it_came_about(history):
     operations = [
-        made.operation
+        made.operation_name
         for version in range(1, 7)
         if (made := load(TableLocation(history), version=version).transaction()) is not None
     ]

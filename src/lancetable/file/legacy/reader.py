@@ -98,7 +98,20 @@ class LegacyFile:
             for number, inside in picked
         ]
         arrays = iter(drive(self._file, readings))
-        return [[next(arrays) for _ in picked] for _ in fields]
+        found = [[next(arrays) for _ in picked] for _ in fields]
+        self._check_text(fields, found)
+        return found
+
+    def _check_text(self, fields: Sequence[Field], found: list[list[pa.Array]]) -> None:
+        for field, chunks in zip(fields, found, strict=True):
+            if any("string" in below.logical_type for below in field.walk()):
+                try:
+                    for chunk in chunks:
+                        chunk.validate(full=True)
+                except pa.ArrowInvalid as cause:
+                    raise CorruptError(
+                        f"field {field.name!r} holds bytes that are not UTF-8", path=self.path
+                    ) from cause
 
     def _pick(self, rows: Rows) -> list[tuple[int, Rows]]:
         """Split rows into (batch number, rows inside that batch)."""

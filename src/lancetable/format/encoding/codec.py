@@ -125,7 +125,8 @@ def _full_zip(message: Any) -> FullZip:
     if (is_variable and bits not in {32, 64}) or bits % 8 or not least <= bits < LARGEST_BITS:
         raise CorruptError(f"a page has values of {bits} bits")
     zipped = Zipped(int(message.bits_rep), int(message.bits_def), bits, is_variable)
-    return FullZip(zipped, int(message.num_items), values, _layers(message.layers))
+    items, visible_items = int(message.num_items), int(message.num_visible_items)
+    return FullZip(zipped, items, visible_items, values, _layers(message.layers))
 
 
 def _constant_page(message: Any) -> ConstantPage:

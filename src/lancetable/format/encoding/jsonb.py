@@ -20,7 +20,7 @@ Decoding goes straight to text, written as Lance itself writes it: no spaces, fl
 fewest digits that tell them apart, NaN and the infinities as null.
 """
 
-import datetime
+import datetime as dt
 import decimal
 import json
 import math
@@ -196,17 +196,17 @@ def _extension(payload: bytes) -> str:
         raise _corrupt("a date lies outside the calendar") from cause
 
 
-_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001
 
 
 def _date(data: bytes) -> str:
     (days,) = struct.unpack(">i", data)
-    return str((_EPOCH + datetime.timedelta(days=days)).date())
+    return str((_EPOCH + dt.timedelta(days=days)).date())
 
 
 def _timestamp(data: bytes, offset: int = 0) -> str:
     (microseconds,) = struct.unpack(">q", data)
-    moved = _EPOCH + datetime.timedelta(microseconds=microseconds, seconds=offset)
+    moved = _EPOCH + dt.timedelta(microseconds=microseconds, seconds=offset)
     return moved.isoformat(sep=" ", timespec="microseconds")
 
 

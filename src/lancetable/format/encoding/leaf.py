@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lancetable.errors import CorruptError, UnsupportedError
+from lancetable.format.arrays import booleans, numbers
 from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.blocks import (
     Bits,
@@ -189,19 +189,15 @@ def _looked_up(
     if validity is not None:
         indices = np.where(validity, indices, indices.dtype.type(0))
     if kind.shape is not Shape.DICTIONARY:
-        numbers = pa.array(indices.astype(np.int64, copy=False), mask=_inverted(validity))
-        return leaf_array(items, kind, None).take(numbers)
+        places = numbers(indices.astype(np.int64, copy=False), validity)
+        return leaf_array(items, kind, None).take(places)
     index, value = kind.children
     if index.width < indices.dtype.itemsize and len(items) > 1 << (8 * index.width - 1):
         raise CorruptError(f"{len(items)} dictionary items do not fit {index.type} indices")
     words = indices.astype(f"<u{index.width}", copy=False)
-    numbers = _from_buffers(index.type, len(indices), [pa.py_buffer(words)], validity)
+    places = _from_buffers(index.type, len(indices), [pa.py_buffer(words)], validity)
     values = leaf_array(items, value, None)
-    return pa.DictionaryArray.from_arrays(numbers, values, ordered=kind.type.ordered, safe=False)
-
-
-def _inverted(validity: Mask | None) -> Mask | None:
-    return None if validity is None else ~validity
+    return pa.DictionaryArray.from_arrays(places, values, ordered=kind.type.ordered, safe=False)
 
 
 def _repeated(value: Block | None, count: int, kind: Kind, validity: Mask | None) -> pa.Array:
@@ -214,7 +210,7 @@ def _repeated(value: Block | None, count: int, kind: Kind, validity: Mask | None
         raise CorruptError(f"the value of a constant page is no value of type {kind.type}")
     if validity is None:
         return pa.repeat(one[0], count) if count else one[:0]
-    return one.take(pa.array(np.zeros(count, np.int32), mask=~validity))
+    return one.take(numbers(np.zeros(count, np.int32), validity))
 
 
 def _lists(block: FixedSizeLists, kind: Kind, validity: Mask | None) -> pa.Array:
@@ -265,5 +261,5 @@ def keep_entries(array: pa.Array, keep: slice | Mask | Integers) -> pa.Array:
             return array
         return array.slice(keep.start, keep.stop - keep.start)
     if keep.dtype == np.bool_:
-        return array.filter(pa.array(keep))
-    return pc.take(array, pa.array(keep))
+        return array.filter(booleans(keep))
+    return array.take(numbers(keep))

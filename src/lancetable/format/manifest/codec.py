@@ -1,51 +1,26 @@
-"""Manifests from their bytes.
+"""Manifests between their bytes and values."""
 
-Fragments are turned into values one by one when they are asked for: a table may have many
-thousands of them, and opening it needs none.
-"""
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, overload
-from uuid import UUID
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from lancetable.errors import CorruptError, UnsupportedError
-from lancetable.format.manifest.envelope import manifest_message
+from lancetable.format.manifest.envelope import frame, manifest_message, seal
+from lancetable.format.manifest.fields.codec import encode_fields, encode_metadata
 from lancetable.format.manifest.flags import Feature, check_readable
-from lancetable.format.manifest.model import (
-    BasePath,
-    ColumnSequence,
-    DataFile,
-    DeletionFile,
-    DeletionKind,
-    ExternalSequence,
-    Fragment,
-    IndexFile,
-    IndexSegment,
-    InlineSequence,
-    Manifest,
-    SequenceSource,
-    WriterVersion,
-)
-from lancetable.format.manifest.names import checked_path
+from lancetable.format.manifest.fragments.codec import StoredFragments, Trust, store_fragments
+from lancetable.format.manifest.model import BasePath, Manifest, WriterVersion
 from lancetable.format.proto import table_pb2
-from lancetable.format.rows import MAX_FRAGMENT_ID
 from lancetable.format.schema.codec import decode_fields, decode_metadata
 from lancetable.format.schema.model import Schema
 
-if TYPE_CHECKING:
-    from typing_extensions import override
-else:
-
-    def override(method: object) -> object:
-        """Stand in for the decorator that typing has only from Python 3.12 on."""
-        return method
-
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DELETION_KINDS = {0: DeletionKind.ARROW, 1: DeletionKind.BITMAP}
+_SECOND = timedelta(seconds=1)
+_MICROSECOND = timedelta(microseconds=1)
+_FILE_FORMAT = "lance"
 _STABLE_ROW_IDS = int(Feature.STABLE_ROW_IDS)
 # Releases up to 0.8.0 did not count deleted rows, and named no writer in the manifest.
 _FIRST_RIGHT_COUNTS = (0, 8, 1)
@@ -81,9 +56,8 @@ def _decode(data: bytes, path: str) -> Manifest:
         schema=Schema(decode_fields(message.fields), metadata),
         fragments=StoredFragments(
             message.fragments,
-            path,
-            stable_row_ids=bool(flags & _STABLE_ROW_IDS),
-            right_counts=_counts_rightly(message),
+            Trust(path, bool(flags & _STABLE_ROW_IDS), _counts_rightly(message)),
+            owner=message,
         ),
         reader_flags=flags,
         writer_flags=message.writer_feature_flags,
@@ -99,6 +73,9 @@ def _decode(data: bytes, path: str) -> Manifest:
         transaction_file=message.transaction_file,
         index_section=message.index_section if message.HasField("index_section") else None,
         transaction_section=_transaction_section(message),
+        max_allocated_field_id=(
+            message.max_allocated_field_id if message.HasField("max_allocated_field_id") else None
+        ),
     )
 
 
@@ -160,7 +137,15 @@ def _counts_rightly(message: table_pb2.Manifest) -> bool:
 
 
 def _base_paths(messages: Sequence[table_pb2.BasePath]) -> tuple[BasePath, ...]:
-    bases = tuple(
+    bases = decode_base_paths(messages)
+    if len({base.id for base in bases}) != len(bases):
+        raise CorruptError("two base paths share one id")
+    return bases
+
+
+def decode_base_paths(messages: Iterable[table_pb2.BasePath]) -> tuple[BasePath, ...]:
+    """Return the base paths of some messages."""
+    return tuple(
         BasePath(
             message.id,
             message.name if message.HasField("name") else None,
@@ -169,93 +154,16 @@ def _base_paths(messages: Sequence[table_pb2.BasePath]) -> tuple[BasePath, ...]:
         )
         for message in messages
     )
-    if len({base.id for base in bases}) != len(bases):
-        raise CorruptError("two base paths share one id")
-    return bases
 
 
-class StoredFragments(Sequence[Fragment]):
-    """The fragments of a manifest, each decoded when it is first asked for."""
-
-    __slots__ = ("_decoded", "_messages", "_path", "_right_counts", "_stable_row_ids")
-
-    def __init__(
-        self,
-        messages: Sequence[table_pb2.DataFragment],
-        path: str,
-        *,
-        stable_row_ids: bool,
-        right_counts: bool,
-    ) -> None:
-        self._messages = messages
-        self._path = path
-        self._stable_row_ids = stable_row_ids
-        self._right_counts = right_counts
-        self._decoded: dict[int, Fragment] = {}
-
-    @override
-    def __len__(self) -> int:
-        return len(self._messages)
-
-    @overload
-    def __getitem__(self, index: int) -> Fragment: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Fragment, ...]: ...
-    @override
-    def __getitem__(self, index: int | slice) -> Fragment | tuple[Fragment, ...]:
-        if isinstance(index, slice):
-            return tuple(self._at(number) for number in range(len(self))[index])
-        return self._at(range(len(self))[index])
-
-    @override
-    def __iter__(self) -> Iterator[Fragment]:
-        return map(self._at, range(len(self)))
-
-    @override
-    def __reduce__(self) -> tuple[type, tuple[tuple[Fragment, ...]]]:
-        return tuple, (tuple(self),)
-
-    @override
-    def __repr__(self) -> str:
-        return f"<{len(self)} fragments>"
-
-    def _at(self, number: int) -> Fragment:
-        found = self._decoded.get(number)
-        if found is None:
-            found = self._decoded[number] = self._decode(number)
-        return found
-
-    def _decode(self, number: int) -> Fragment:
-        message = self._messages[number]
-        try:
-            return _fragment(
-                message, right_counts=self._right_counts, stable_row_ids=self._stable_row_ids
-            )
-        except CorruptError as cause:
-            raise cause.at(self._path, f"fragment {message.id}") from None
-        except UnsupportedError as cause:
-            raise UnsupportedError(f"{self._path}: fragment {message.id}: {cause}") from None
-
-    def live_rows(self) -> int | None:
-        """Return the rows that are not deleted, or ``None`` when the manifest does not say."""
-        if not self._right_counts and self._messages:
-            return None
-        total = 0
-        for message in self._messages:
-            rows = message.physical_rows
-            if not rows:
-                return None
-            if message.HasField("deletion_file"):
-                deleted = message.deletion_file.num_deleted_rows
-                if not deleted:
-                    return None
-                if deleted > rows:
-                    raise CorruptError(f"{deleted} of {rows} rows are deleted").at(
-                        self._path, f"fragment {message.id}"
-                    )
-                rows -= deleted
-            total += rows
-        return total
+def encode_base_paths(bases: Iterable[BasePath]) -> list[table_pb2.BasePath]:
+    """Return the messages of base paths."""
+    return [
+        table_pb2.BasePath(
+            id=base.id, name=base.name, path=base.path, is_dataset_root=base.is_dataset_root
+        )
+        for base in bases
+    ]
 
 
 def live_rows(manifest: Manifest) -> int | None:
@@ -275,112 +183,75 @@ def live_rows(manifest: Manifest) -> int | None:
     return total
 
 
-def _fragment(
-    message: table_pb2.DataFragment, *, right_counts: bool, stable_row_ids: bool
-) -> Fragment:
-    if message.id > MAX_FRAGMENT_ID:
-        raise CorruptError("fragment ids fit into 32 bits")
-    if message.overlays:
-        raise UnsupportedError(
-            "values are patched by overlay files, which this release cannot read; "
-            "the table was left untouched"
-        )
-    row_ids = _sequence(message, "row_id_sequence")
-    if stable_row_ids and row_ids is None:
-        raise CorruptError("the table has stable row ids, the fragment has none")
-    return Fragment(
-        message.id,
-        tuple([_data_file(file) for file in message.files]),
-        _deletion_file(message.deletion_file) if message.HasField("deletion_file") else None,
-        message.physical_rows if right_counts else 0,
-        row_ids,
-        _sequence(message, "created_at_version_sequence"),
-        _sequence(message, "last_updated_at_version_sequence"),
-    )
+class EncodedManifest(NamedTuple):
+    """A manifest file, and the manifest a reader of it would get."""
+
+    content: bytes
+    manifest: Manifest
 
 
-def _data_file(message: table_pb2.DataFile) -> DataFile:
-    fields, columns = tuple(message.fields), tuple(message.column_indices)
-    if columns and len(columns) != len(fields):
-        raise CorruptError(
-            f"data file {message.path!r} lists {len(fields)} fields and {len(columns)} columns"
-        )
-    return DataFile(
-        checked_path(message.path, "data file"),
-        fields,
-        columns,
-        message.file_major_version,
-        message.file_minor_version,
-        message.file_size_bytes or None,
-        message.base_id if message.HasField("base_id") else None,
-    )
+def encode_manifest(
+    manifest: Manifest, path: str, *, index_section: bytes | None, transaction: bytes | None
+) -> EncodedManifest:
+    """Return the file of a manifest whose fragments are sorted by id.
 
-
-def _deletion_file(message: table_pb2.DeletionFile) -> DeletionFile:
-    kind = _DELETION_KINDS.get(message.file_type)
-    if kind is None:
-        raise UnsupportedError(f"deletion files of kind {message.file_type} cannot be read")
-    return DeletionFile(
-        kind,
-        message.read_version,
-        message.id,
-        message.num_deleted_rows,
-        message.base_id if message.HasField("base_id") else None,
-    )
-
-
-def _sequence(message: table_pb2.DataFragment, group: str) -> SequenceSource | None:
-    name = message.WhichOneof(group)
-    if name is None:
-        return None
-    stored = getattr(message, name)
-    if name.startswith("inline"):
-        return InlineSequence(stored)
-    if name.startswith("external"):
-        return ExternalSequence(
-            checked_path(stored.path, "row sequence"), stored.offset, stored.size
-        )
-    return ColumnSequence()
-
-
-def decode_index_section(data: bytes | memoryview) -> list[IndexSegment]:
-    """Return the index segments that an index section lists.
+    The sections are messages; positions are filled in here. The position of the transaction is
+    written twice: releases up to 13 and from 14 on look for it in different fields.
 
     Raises:
-        CorruptError: the bytes are damaged.
+        UnsupportedError: the manifest would have to keep the values of a dictionary.
     """
-    try:
-        message = table_pb2.IndexSection.FromString(data)
-    except DecodeError:
-        raise CorruptError("the index section is not a valid message") from None
-    return [_index_segment(segment) for segment in message.indices]
-
-
-def _index_segment(message: table_pb2.IndexMetadata) -> IndexSegment:
-    if len(message.uuid.uuid) != 16:
-        raise CorruptError(f"index {message.name!r} has an id of {len(message.uuid.uuid)} bytes")
-    return IndexSegment(
-        uuid=str(UUID(bytes=message.uuid.uuid)),
-        name=message.name,
-        fields=tuple(message.fields),
-        dataset_version=message.dataset_version,
-        fragment_bitmap=message.fragment_bitmap,
-        type_url=message.index_details.type_url,
-        details=message.index_details.value,
-        index_version=message.index_version if message.HasField("index_version") else None,
-        created_at=_created_at(message),
-        base_id=message.base_id if message.HasField("base_id") else None,
-        files=tuple(
-            IndexFile(checked_path(file.path, "index file"), file.size_bytes)
-            for file in message.files
-        ),
+    sections = b"" if index_section is None else frame(index_section)
+    index_at = None if index_section is None else 0
+    transaction_at = None if transaction is None else len(sections)
+    if transaction is not None:
+        sections += frame(transaction)
+    stable = bool(manifest.reader_flags & _STABLE_ROW_IDS)
+    stored = store_fragments(manifest.fragments, Trust(path, stable))
+    message = _message(manifest)
+    if index_at is not None:
+        message.index_section = index_at
+    if transaction_at is not None:
+        message.transaction_section = transaction_at
+        message.current_transaction_section = transaction_at
+    content = seal(sections, message.SerializeToString(), stored.encoded())
+    read_back = replace(
+        manifest, fragments=stored, index_section=index_at, transaction_section=transaction_at
     )
+    return EncodedManifest(content, read_back)
 
 
-def _created_at(message: table_pb2.IndexMetadata) -> datetime | None:
-    if not message.HasField("created_at"):
-        return None
-    try:
-        return _EPOCH + timedelta(milliseconds=message.created_at)
-    except OverflowError:
-        raise CorruptError(f"index {message.name!r} has no date as its time") from None
+def _message(manifest: Manifest) -> table_pb2.Manifest:
+    """Return everything but the fragments and the positions of sections."""
+    schema = manifest.schema
+    message = table_pb2.Manifest(
+        fields=encode_fields(schema),
+        version=manifest.version,
+        schema_metadata=encode_metadata(schema.metadata),
+        reader_feature_flags=manifest.reader_flags,
+        writer_feature_flags=manifest.writer_flags,
+        max_fragment_id=manifest.max_fragment_id,
+        transaction_file=manifest.transaction_file,
+        next_row_id=manifest.next_row_id,
+        config=manifest.config or {},
+        table_metadata=manifest.table_metadata or {},
+        base_paths=encode_base_paths(manifest.base_paths),
+        branch=manifest.branch,
+        max_allocated_field_id=manifest.max_allocated_field_id,
+    )
+    if manifest.data_format:
+        message.data_format.file_format = _FILE_FORMAT
+        message.data_format.version = manifest.data_format
+    if manifest.timestamp is not None:
+        since = manifest.timestamp - _EPOCH
+        message.timestamp.seconds = since // _SECOND
+        message.timestamp.nanos = since % _SECOND // _MICROSECOND * 1000
+    if manifest.writer is not None:
+        library, version, prerelease, build = manifest.writer
+        writer = message.writer_version
+        writer.library, writer.version = library, version
+        if prerelease:
+            writer.prerelease = prerelease
+        if build:
+            writer.build_metadata = build
+    return message

@@ -69,7 +69,16 @@ def section(data: bytes, position: int, what: str) -> memoryview:
     return memoryview(data)[start : start + length]
 
 
-def seal(sections: bytes, message: bytes) -> bytes:
-    """Return a manifest file: sections as they are, then the message and the footer."""
+def frame(message: bytes) -> bytes:
+    """Return a section: the length of a message, then the message."""
+    return _LENGTH.pack(len(message)) + message
+
+
+def seal(sections: bytes, *message: bytes) -> bytes:
+    """Return a manifest file: sections as they are, then the message and the footer.
+
+    The message may come in parts: the parts of a message in any order are the message.
+    """
+    length = _LENGTH.pack(sum(map(len, message)))
     footer = FOOTER.pack(len(sections), _MAJOR, 2, MAGIC)
-    return b"".join((sections, _LENGTH.pack(len(message)), message, footer))
+    return b"".join((sections, length, *message, footer))

@@ -1,4 +1,4 @@
-"""May this version be read: feature flags, and the rule that refuses a table.
+"""May this version be read, may it be written: feature flags, and the rules that refuse a table.
 
 A reader stops at a reader flag it does not support; writer flags never stop reading. Some flags
 come in pairs, set in both words or in neither.
@@ -45,6 +45,13 @@ READABLE = (
     | Feature.MANAGED_BLOBS
     | Feature.LASTING_FIELD_IDS
 )
+STICKY = (
+    Feature.MIXED_FILE_VERSIONS
+    | Feature.TAGGED_FRAGMENT_REUSE
+    | Feature.MANAGED_BLOBS
+    | Feature.LASTING_FIELD_IDS
+)
+"""Flags that stay once they are set; the others follow from what a version contains."""
 _READABLE = int(READABLE)
 _PAIRED = int(
     Feature.MIXED_FILE_VERSIONS
@@ -82,6 +89,21 @@ def check_readable(reader: int, writer: int) -> None:
         raise CorruptError(
             f"feature flag {bit} ({meaning(bit)}) is set for readers or writers only, "
             "it must be set for both"
+        )
+
+
+def check_writable(writer: int) -> None:
+    """Return quietly when a version with these writer flags can be followed by one of ours.
+
+    Raises:
+        UnsupportedError: a writer flag stands for something this release cannot maintain.
+    """
+    refused = writer & ~_READABLE
+    if refused:
+        bit = refused & -refused
+        raise UnsupportedError(
+            f"writer feature flag {bit} ({meaning(bit)}) is set, which this release cannot write; "
+            "use a newer release, the table was left untouched"
         )
 
 

@@ -6,7 +6,7 @@ deletion file beside them that says which rows are gone.
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
@@ -125,6 +125,8 @@ class Manifest:
     transaction_file: str = ""
     index_section: int | None = None
     transaction_section: int | None = None
+    max_allocated_field_id: int | None = None
+    """Present when field ids are never given out twice."""
 
     def base_path(self, base_id: int) -> BasePath | None:
         """Return the base with this id."""
@@ -153,6 +155,8 @@ class IndexSegment:
     created_at: datetime | None = None
     base_id: int | None = None
     files: tuple[IndexFile, ...] = ()
+    covering_fields: tuple[int, ...] = ()
+    metadata: Mapping[str, bytes] = field(default_factory=dict, hash=False)
 
     @property
     def fragment_ids(self) -> frozenset[int] | None:

@@ -93,6 +93,11 @@ def transaction_path(name: str) -> str:
     return f"{TRANSACTIONS}/{checked_path(name, 'transaction file')}"
 
 
+def transaction_name(read_version: int, uuid: str) -> str:
+    """Return the name of a transaction file in its folder."""
+    return f"{read_version}-{uuid}.txn"
+
+
 def index_folder(uuid: str) -> str:
     """Return the folder of an index segment below the root that holds it."""
     return f"{INDICES}/{uuid}"

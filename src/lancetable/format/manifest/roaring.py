@@ -13,6 +13,7 @@ containers                   runs (u16 count, then start and length less one), o
 ===========================  ====================================================================
 """
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -51,6 +52,13 @@ def decode_bitmap(data: bytes, *, most: int) -> Values:
         for key, size, is_run in zip(heads[:, 0], sizes, has_runs, strict=True)
     ]
     return np.concatenate(parts) if parts else np.empty(0, np.uint32)
+
+
+def encode_bitmap(values: Iterable[int] | npt.NDArray[np.uint32]) -> bytes:
+    """Return the bitmap of some values, in any order."""
+    from pyroaring import BitMap  # noqa: PLC0415 - reading a table does without it
+
+    return bytes(BitMap(values).serialize())
 
 
 class _Cursor:

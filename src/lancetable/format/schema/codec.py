@@ -81,7 +81,15 @@ def decode_fields(messages: Iterable[file_pb2.Field]) -> tuple[Field, ...]:
         else:
             opened = _below(known.get(parent_id), message)
         known[id_] = opened
-    return tuple([_close(opened) for opened in top])
+    return _siblings(top, "the schema")
+
+
+def _siblings(opened: list[_Open], owner: str) -> tuple[Field, ...]:
+    names = [one.message.name for one in opened]
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise CorruptError(f"{owner} has two fields named {twice!r}")
+    return tuple([_close(one) for one in opened])
 
 
 def _below(parent: _Open | None, message: file_pb2.Field) -> _Open:
@@ -111,7 +119,7 @@ def _close(opened: _Open) -> Field:
         message.id,
         text,
         message.nullable,
-        tuple([_close(child) for child in opened.children]),
+        _siblings(opened.children, f"field {name!r}") if opened.children else (),
         metadata,
         message.extension_name or metadata.get(EXTENSION_NAME, ""),
         DictionaryPage(dictionary.offset, dictionary.length)

@@ -78,12 +78,13 @@ def split_path(path: str) -> list[str]:
     steps: list[str] = []
     rest = path
     while True:
-        if rest.startswith("`"):
+        is_quoted = rest.startswith("`")
+        if is_quoted:
             step, rest = _quoted(rest, path)
         else:
             step, dot, tail = rest.partition(".")
             rest = dot + tail
-        if not step:
+        if not step and not is_quoted:
             raise SchemaError(f"column path {path!r} has an empty step")
         steps.append(step)
         if not rest:

@@ -104,7 +104,9 @@ _NESTED: dict[str, Callable[[Field], pa.DataType]] = {
 
 def arrow_field(field: Field) -> pa.Field:
     """Return the field with its name, storage type, nullability and metadata."""
-    return pa.field(field.name, arrow_type(field), field.nullable, _arrow_metadata(field))
+    type_ = arrow_type(field)
+    nullable = field.nullable or pa.types.is_null(type_)
+    return pa.field(field.name, type_, nullable, _arrow_metadata(field))
 
 
 def _arrow_metadata(field: Field) -> Mapping[str, str] | None:
@@ -149,6 +151,31 @@ def relabel(array: pa.Array, type: pa.DataType) -> pa.Array:  # noqa: A002 - pya
     """Return the same buffers under another type of the same layout, without a copy."""
     schema_capsule = type.__arrow_c_schema__()
     return pa.Array._import_from_c_capsule(schema_capsule, array.__arrow_c_array__()[1])  # noqa: SLF001
+
+
+def has_same_layout(one: pa.DataType, other: pa.DataType) -> bool:
+    """Say whether arrays of two types have the same buffers, names and extensions aside."""
+    one, other = _unwrapped(one), _unwrapped(other)
+    if one.num_fields == 0 and other.num_fields == 0:
+        return bool(one == other)
+    if one.id != other.id or one.num_fields != other.num_fields:
+        return False
+    if pa.types.is_fixed_size_list(one) and one.list_size != other.list_size:
+        return False
+    if pa.types.is_map(one):
+        return has_same_layout(one.key_type, other.key_type) and has_same_layout(
+            one.item_type, other.item_type
+        )
+    pairs = (
+        zip(one, other, strict=True)
+        if pa.types.is_struct(one)
+        else [(one.value_field, other.value_field)]
+    )
+    return all(has_same_layout(left.type, right.type) for left, right in pairs)
+
+
+def _unwrapped(type_: pa.DataType) -> pa.DataType:
+    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
 
 
 def schema_from_arrow(schema: pa.Schema) -> Schema:

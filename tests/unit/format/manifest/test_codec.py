@@ -18,7 +18,8 @@ from lancetable.format.manifest import (
     ExternalSequence,
     InlineSequence,
 )
-from lancetable.format.manifest.codec import decode_index_section, decode_manifest, live_rows
+from lancetable.format.manifest.codec import decode_manifest, live_rows
+from lancetable.format.manifest.indices.codec import decode_index_section
 from lancetable.format.manifest.envelope import seal
 from lancetable.format.proto import file_pb2, table_pb2
 from tests.conftest import GOLDEN

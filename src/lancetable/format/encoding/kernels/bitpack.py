@@ -65,6 +65,46 @@ def _unpack_tile(packed: Words, width: int, out: Words) -> None:
         target[:, :, slot] = grouped[eighth].transpose(1, 0, 2)
 
 
+def pack(values: Words, width: int) -> Words:
+    """Pack blocks to one width; the reverse of ``unpack``.
+
+    Args:
+        values: shape (blocks, 1024), unsigned words, none wider than ``width`` bits.
+        width: bits per packed value, at least 1.
+
+    Returns:
+        The packed words, shape (blocks, width * lanes).
+    """
+    blocks = values.shape[0]
+    lanes = BLOCK // (values.dtype.itemsize * 8)
+    out = np.empty((blocks, width * lanes), values.dtype)
+    tile = max(1, TILE_BYTES // (BLOCK * values.dtype.itemsize))
+    for start in range(0, blocks, tile):
+        _pack_tile(values[start : start + tile], width, out[start : start + tile])
+    return out
+
+
+def _pack_tile(values: Words, width: int, out: Words) -> None:
+    bits = values.dtype.itemsize * 8
+    lanes = BLOCK // bits
+    blocks = values.shape[0]
+    source = values.reshape(blocks, 8, bits // 8, lanes)
+    rows = np.empty((bits // 8, 8, blocks, lanes), values.dtype)
+    for eighth in range(bits // 8):
+        slot = ORDER[eighth] * 16 * bits // BLOCK
+        rows[eighth] = source[:, :, slot].transpose(1, 0, 2)
+    rows = rows.reshape(bits, blocks, lanes)
+    words = np.zeros((width, blocks, lanes), values.dtype)
+    scratch = np.empty((blocks, lanes), values.dtype)
+    for row in range(bits):
+        word, shift = divmod(row * width, bits)
+        np.left_shift(rows[row], shift, out=scratch)
+        np.bitwise_or(words[word], scratch, out=words[word])
+        if shift + width > bits:
+            np.right_shift(rows[row], bits - shift, out=words[word + 1])
+    out.reshape(blocks, width, lanes)[...] = words.transpose(1, 0, 2)
+
+
 @lru_cache(maxsize=4)
 def _places(bits: int) -> tuple[Integers, Integers]:
     """Return row and lane of each of the 1024 values."""

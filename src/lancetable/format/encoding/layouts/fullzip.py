@@ -44,6 +44,7 @@ class FullZip:
 
     zipped: Zipped
     items: int
+    visible_items: int
     values: Compression
     layers: Layers
 

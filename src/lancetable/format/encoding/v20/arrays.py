@@ -16,6 +16,7 @@ from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.format.encoding.base import Bytes, Page, Reading, Rows
 from lancetable.format.encoding.v20.fixed import (
     check_width,
+    joined,
     read_fixed,
     width_of,
     without_nulls,
@@ -181,7 +182,8 @@ def _fixed_size_list(
     if isinstance(inner, Flat) and not pa.types.is_fixed_size_list(item):
         check_width(inner.bits, bits_of(item))
         if bits_of(kind) % 8 == 0:
-            data = yield from read_fixed(inner, page, rows, bits_of(kind))
+            wide = joined(inner, encoding.dimension)
+            data = yield from read_fixed(wide, page, rows, bits_of(kind))
             return fixed_array(data, len(rows), kind)
     inside = replace(page, rows=page.rows * encoding.dimension)
     items = yield from read_array(encoding.items, inside, multiply(rows, encoding.dimension), item)
@@ -191,7 +193,9 @@ def _fixed_size_list(
 def _fixed_size_binary(
     encoding: FixedSizeBinary, page: Page, rows: Rows, kind: pa.DataType
 ) -> Reading[pa.Array]:
-    data = yield from read_fixed(encoding.content, page, rows, encoding.width * 8)
+    check_width(width_of(encoding.content), 8)
+    content = joined(encoding.content, encoding.width)
+    data = yield from read_fixed(content, page, rows, encoding.width * 8)
     if pa.types.is_fixed_size_binary(kind):
         check_width(encoding.width * 8, bits_of(kind))
         return fixed_array(data, len(rows), kind)

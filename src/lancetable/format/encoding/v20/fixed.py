@@ -4,6 +4,7 @@ Everything here answers with the bytes of the wanted values, as Arrow lays them 
 one value after the other, or a bitmap for values of one bit.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,14 @@ def width_of(encoding: ArrayEncoding) -> int:
     return 0
 
 
+def joined(encoding: ArrayEncoding, count: int) -> ArrayEncoding:
+    """Return the encoding in which ``count`` neighbouring values of a flat one are one value."""
+    encoding = without_nulls(encoding)
+    if isinstance(encoding, Flat):
+        return replace(encoding, bits=encoding.bits * count)
+    return encoding
+
+
 def check_width(found: int, expected: int) -> None:
     """Refuse values that are wider or narrower than the column's type."""
     if found != expected:
@@ -90,9 +99,7 @@ def check_width(found: int, expected: int) -> None:
 
 
 def _flat(flat: Flat, page: Page, rows: Rows, bits: int) -> Reading[Bytes]:
-    # A row of a fixed-size list is read as one wide value.
-    if bits != flat.bits and (flat.bits == 0 or bits % flat.bits or bits % 8):
-        check_width(flat.bits, bits)
+    check_width(flat.bits, bits)
     if bits % 8 and bits != 1:
         raise UnsupportedError(f"values of {bits} bits are not made of whole bytes")
     buffer = page.buffer(flat.buffer)

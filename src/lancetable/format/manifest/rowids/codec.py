@@ -1,4 +1,6 @@
-"""Row id and version sequences from their messages."""
+"""Row id and version sequences between their messages and values."""
+
+from collections.abc import Iterable
 
 from google.protobuf.message import DecodeError
 
@@ -28,6 +30,26 @@ def decode_segments(data: bytes) -> list[Segment]:
     return [_segment(segment) for segment in message.segments]
 
 
+def encode_segments(segments: Iterable[Segment]) -> bytes:
+    """Return the message of a row id sequence.
+
+    The messages of two sequences, one behind the other, are the message of both together.
+    """
+    message = rowids_pb2.RowIdSequence(segments=[_encoded(segment) for segment in segments])
+    return bytes(message.SerializeToString())
+
+
+def encode_runs(runs: Iterable[Run]) -> bytes:
+    """Return the message of a version sequence."""
+    message = rowids_pb2.RowDatasetVersionSequence(
+        runs=[
+            rowids_pb2.RowDatasetVersionRun(span=_encoded(run.span), version=run.version)
+            for run in runs
+        ]
+    )
+    return bytes(message.SerializeToString())
+
+
 def decode_runs(data: bytes) -> list[Run]:
     """Return the runs of a version sequence.
 
@@ -44,7 +66,7 @@ def decode_runs(data: bytes) -> list[Run]:
 def _segment(message: rowids_pb2.U64Segment) -> Segment:
     kind = message.WhichOneof("segment")
     if kind in {"sorted_array", "array"}:
-        return Listed(_packed(getattr(message, kind)))
+        return Listed(_packed(getattr(message, kind)), kind == "sorted_array")
     if kind is None:
         raise CorruptError("a segment of a row id sequence has no known form")
     stored = getattr(message, kind)
@@ -72,3 +94,31 @@ def _packed(message: rowids_pb2.EncodedU64Array) -> Packed:
             f"an array of row ids of {packed.width} bytes each has {len(packed.data)} bytes"
         )
     return packed
+
+
+def _encoded(segment: Segment) -> rowids_pb2.U64Segment:
+    message = rowids_pb2.U64Segment()
+    match segment:
+        case Range(start, end):
+            message.range.start, message.range.end = start, end
+            message.range.SetInParent()
+        case RangeWithHoles(start, end, holes):
+            message.range_with_holes.start, message.range_with_holes.end = start, end
+            _pack(message.range_with_holes.holes, holes)
+        case RangeWithBitmap(start, end, bitmap):
+            message.range_with_bitmap.start, message.range_with_bitmap.end = start, end
+            message.range_with_bitmap.bitmap = bitmap
+        case Listed(values, is_sorted):
+            _pack(message.sorted_array if is_sorted else message.array, values)
+    return message
+
+
+def _pack(message: rowids_pb2.EncodedU64Array, packed: Packed) -> None:
+    width, base, data = packed
+    if width == 8:
+        message.u64_array.values = data
+        message.u64_array.SetInParent()
+        return
+    narrow = message.u16_array if width == 2 else message.u32_array
+    narrow.base, narrow.offsets = base, data
+    narrow.SetInParent()

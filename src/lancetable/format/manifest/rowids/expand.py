@@ -18,6 +18,7 @@ from lancetable.format.manifest.rowids.segments import (
     RangeWithBitmap,
     RangeWithHoles,
     Segment,
+    size,
 )
 
 Numbers: TypeAlias = npt.NDArray[np.uint64]
@@ -32,7 +33,7 @@ def decode_row_ids(data: bytes, expected_rows: int | None = None) -> Numbers:
         CorruptError: the bytes are damaged, or do not name ``expected_rows`` ids.
     """
     segments = decode_segments(data)
-    sizes = [_size(segment) for segment in segments]
+    sizes = [size(segment) for segment in segments]
     total = sum(sizes)
     if expected_rows is not None and total != expected_rows:
         raise CorruptError(f"{total} row ids are stored for {expected_rows} rows")
@@ -50,39 +51,11 @@ def decode_versions(data: bytes, rows: int) -> Numbers:
         CorruptError: the bytes are damaged, or cover another number of rows.
     """
     runs = decode_runs(data)
-    sizes = [_size(run.span) for run in runs]
+    sizes = [size(run.span) for run in runs]
     if sum(sizes) != rows:
         raise CorruptError(f"{sum(sizes)} row versions are stored for {rows} rows")
     versions = np.array([run.version for run in runs], np.uint64)
     return np.repeat(versions, sizes)
-
-
-def _size(segment: Segment) -> int:
-    match segment:
-        case Range(start, end):
-            return end - start
-        case RangeWithHoles(start, end, holes):
-            return _beside_holes(end - start, len(holes.data) // holes.width)
-        case RangeWithBitmap():
-            return _bits(segment).bit_count()
-        case Listed(values):
-            return len(values.data) // values.width
-
-
-def _beside_holes(span: int, holes: int) -> int:
-    if holes > span:
-        raise CorruptError(f"a row id range of {span} has {holes} holes")
-    return span - holes
-
-
-def _bits(segment: RangeWithBitmap) -> int:
-    """Return the bits as one number, those beyond the range cleared."""
-    span = segment.end - segment.start
-    if span > 8 * len(segment.bitmap):
-        raise CorruptError(
-            f"a row id range of {span} has a bitmap of only {8 * len(segment.bitmap)} bits"
-        )
-    return int.from_bytes(segment.bitmap, "little") & ((1 << span) - 1)
 
 
 def _unpack(packed: Packed) -> Numbers:
@@ -115,6 +88,6 @@ def _without_holes(segment: RangeWithHoles) -> Numbers:
     present = np.ones(end - start, np.bool_)
     present[holes - np.uint64(start)] = False
     found = np.flatnonzero(present).astype(np.uint64)
-    if found.size != _size(segment):
+    if found.size != size(segment):
         raise CorruptError("a hole of a row id range is listed twice")
     return found + np.uint64(start)

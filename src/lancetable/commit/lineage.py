@@ -1,0 +1,163 @@
+"""Which ids and versions do the rows of a commit get, in a table with stable row ids.
+
+A new row gets the next id, and the version that adds it. A row that is moved keeps its id and the
+version that created it; the version that last touched it becomes the new one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from lancetable.errors import InputError, UnsupportedError
+from lancetable.format.manifest import Fragment, InlineSequence, SequenceSource
+from lancetable.format.manifest.roaring import decode_bitmap
+from lancetable.format.manifest.rowids import decode_row_ids, decode_versions, encode_versions
+from lancetable.format.manifest.rowids.sequences import (
+    extended_versions,
+    id_count,
+    id_range,
+    joined_ids,
+    same_version,
+    version_count,
+)
+
+_Numbers = npt.NDArray[np.uint64]
+UNRECORDED = 1
+"""The version of rows that were written before versions were recorded."""
+
+
+def number_new(
+    fragments: Iterable[Fragment],
+    next_row_id: int,
+    version: int,
+    origins: Sequence[Fragment] = (),
+) -> tuple[list[Fragment], int]:
+    """Return new fragments with ids and versions for all rows, and the next free id.
+
+    ``origins`` are the fragments that rows were moved from.
+
+    Raises:
+        InputError: a fragment has more ids than rows.
+        UnsupportedError: the history of a moved row is not kept in the manifest.
+    """
+    numbered = []
+    for fragment in fragments:
+        known = _known_ids(fragment)
+        missing = fragment.physical_rows - known
+        if missing < 0:
+            raise InputError(
+                f"a new fragment of {fragment.physical_rows} rows comes with {known} row ids"
+            )
+        numbered.append(
+            fragment._replace(
+                row_ids=_with_ids(fragment.row_ids, next_row_id, missing),
+                created_at=_created(fragment, known, version, origins),
+                last_updated_at=_inline(same_version(fragment.physical_rows, version)),
+            )
+        )
+        next_row_id += missing
+    return numbered, next_row_id
+
+
+def is_moved_only(fragment: Fragment) -> bool:
+    """Say whether all rows of a new fragment were there before."""
+    return fragment.row_ids is not None and _known_ids(fragment) == fragment.physical_rows
+
+
+def touch_all(fragment: Fragment, version: int) -> Fragment:
+    """Return a fragment all of whose rows were changed."""
+    return fragment._replace(last_updated_at=_inline(same_version(fragment.physical_rows, version)))
+
+
+def touch(fragment: Fragment, offsets: _Numbers, version: int) -> Fragment:
+    """Return a fragment some of whose rows were changed.
+
+    Raises:
+        UnsupportedError: the history of its rows is not kept in the manifest.
+    """
+    versions = _versions(fragment, fragment.last_updated_at).copy()
+    versions[offsets] = version
+    return fragment._replace(last_updated_at=_inline(encode_versions(versions)))
+
+
+def matched_offsets(
+    fragment: Fragment, offsets: Mapping[int, tuple[int, ...]], bitmaps: Mapping[int, bytes]
+) -> _Numbers | None:
+    """Return which rows of a fragment an update says it changed, ``None`` when it does not say."""
+    if fragment.id in bitmaps:
+        return decode_bitmap(bitmaps[fragment.id], most=fragment.physical_rows).astype(np.uint64)
+    if fragment.id in offsets:
+        return np.asarray(offsets[fragment.id], np.uint64)
+    return None
+
+
+def _inline(data: bytes) -> InlineSequence:
+    return InlineSequence(data)
+
+
+def _known_ids(fragment: Fragment) -> int:
+    match fragment.row_ids:
+        case None:
+            return 0
+        case InlineSequence(data):
+            return id_count(data)
+        case _:
+            return fragment.physical_rows
+
+
+def _with_ids(stored: SequenceSource | None, start: int, missing: int) -> SequenceSource | None:
+    if stored is None:
+        return _inline(id_range(start, missing))
+    if not missing or not isinstance(stored, InlineSequence):
+        return stored
+    return _inline(joined_ids([stored.data, id_range(start, missing)]))
+
+
+def _created(
+    fragment: Fragment, moved: int, version: int, origins: Sequence[Fragment]
+) -> SequenceSource:
+    rows, stored = fragment.physical_rows, fragment.created_at
+    if stored is None and not moved:
+        return _inline(same_version(rows, version))
+    if stored is None:
+        stored = _inline(encode_versions(_created_before(fragment, origins, version)))
+    if isinstance(stored, InlineSequence):
+        return _inline(extended_versions(stored.data, rows - version_count(stored.data), version))
+    return stored
+
+
+def _created_before(
+    fragment: Fragment, origins: Sequence[Fragment], version: int
+) -> npt.NDArray[np.uint64]:
+    """Return the versions that created the moved rows, found by their ids."""
+    moved = _ids(fragment)
+    if not origins:
+        return np.full(moved.size, version, np.uint64)
+    ids = np.concatenate([_ids(origin) for origin in origins])
+    created = np.concatenate([_versions(origin, origin.created_at) for origin in origins])
+    order = np.argsort(ids, kind="stable")
+    place = np.minimum(np.searchsorted(ids[order], moved), len(ids) - 1)
+    found = order[place]
+    return np.where(ids[found] == moved, created[found], np.uint64(version))
+
+
+def _ids(fragment: Fragment) -> _Numbers:
+    if not isinstance(fragment.row_ids, InlineSequence):
+        raise _spilled(fragment)
+    return decode_row_ids(fragment.row_ids.data)
+
+
+def _versions(fragment: Fragment, stored: SequenceSource | None) -> _Numbers:
+    if stored is None:
+        return np.full(fragment.physical_rows, UNRECORDED, np.uint64)
+    if not isinstance(stored, InlineSequence):
+        raise _spilled(fragment)
+    return decode_versions(stored.data, fragment.physical_rows)
+
+
+def _spilled(fragment: Fragment) -> UnsupportedError:
+    return UnsupportedError(
+        f"the row ids or versions of fragment {fragment.id} are kept outside the manifest, where "
+        "this release does not change them; write the sequences of moved rows into the operation"
+    )

@@ -1,0 +1,1 @@
+"""What the table remembers about its write-ahead log."""

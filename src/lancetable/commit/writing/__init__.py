@@ -1,0 +1,1 @@
+"""Transactions as they are written."""

@@ -1,0 +1,237 @@
+"""Which layout and encoding suits a page? Decided from its values and the wishes for its field.
+
+1. No value at all: a constant page of nulls. All values equal (2.2): a constant page.
+2. An Arrow dictionary keeps its dictionary; few distinct values get one.
+3. Small values go into mini-blocks, each with the encoding that needs the fewest bytes; values of
+   256 bytes and more, and whatever does not fit a mini-block, into a full-zip page.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lancetable.errors import UnsupportedError
+from lancetable.format.encoding.base import Bytes
+from lancetable.format.encoding.build.blocks import (
+    FixedValues,
+    VariableValues,
+    bool_bytes,
+    fixed_values,
+    variable_values,
+)
+from lancetable.format.encoding.build.compress import compress_chunks, compress_values
+from lancetable.format.encoding.build.constant import build_constant, build_nulls
+from lancetable.format.encoding.build.dictionary import dictionary_of, try_dictionary
+from lancetable.format.encoding.build.fullzip import build_fullzip
+from lancetable.format.encoding.build.knobs import Knobs
+from lancetable.format.encoding.build.lists import lists_per_chunk, lists_per_value
+from lancetable.format.encoding.build.miniblock import build_miniblock
+from lancetable.format.encoding.build.page import PageDraft
+from lancetable.format.encoding.build.shred import Shredded
+from lancetable.format.encoding.build.structs import packed_rows, zipped_rows
+from lancetable.format.encoding.build.values import (
+    ChunkedValues,
+    block_widths,
+    encode_bitpacked,
+    encode_bits,
+    encode_flat,
+    encode_runs,
+    encode_split,
+    encode_variable,
+    run_starts,
+)
+from lancetable.format.encoding.compressions.flat import Flat
+from lancetable.format.encoding.compressions.variable import Variable
+from lancetable.format.encoding.kernels.bitpack import WORDS
+from lancetable.format.encoding.leaf import Kind, Shape, kind_of
+
+NARROW_BYTES = 256
+CHUNK_LIMIT = 4096
+"""The widest value for mini-blocks when they are asked for."""
+SAMPLED_VALUES = 4096
+
+if TYPE_CHECKING:
+    from lancetable.format.encoding.blocks import Compression
+
+
+class Grammar(NamedTuple):
+    """What a file version allows: large chunks and constant values come with 2.2."""
+
+    is_large: bool
+    has_constants: bool
+    has_variable_structs: bool
+
+
+V2_1 = Grammar(is_large=False, has_constants=False, has_variable_structs=False)
+V2_2 = Grammar(is_large=True, has_constants=True, has_variable_structs=True)
+
+
+def build_page(leaf: Shredded, rows: int, knobs: Knobs, grammar: Grammar) -> PageDraft:
+    """Build the page of some rows of a leaf column."""
+    values = leaf.values
+    kind = kind_of(values.type)
+    is_empty_struct = kind.shape is Shape.STRUCT and not kind.children
+    if is_empty_struct or kind.shape is Shape.NULL or values.null_count == len(values):
+        return build_nulls(leaf, rows)
+    if kind.shape is Shape.STRUCT:
+        return _struct_page(leaf, kind, rows, grammar)
+    draft = _constant_page(leaf, kind, rows) if grammar.has_constants else None
+    if draft is None and kind.shape is Shape.DICTIONARY:
+        return _dictionary_page(leaf, rows, grammar)
+    if draft is None and knobs.structure != "fullzip":
+        draft = _miniblock_page(leaf, kind, rows, (knobs, grammar))
+    return _fullzip_page(leaf, kind, rows, knobs) if draft is None else draft
+
+
+def _constant_page(leaf: Shredded, kind: Kind, rows: int) -> PageDraft | None:
+    """Return a constant page when all values are equal."""
+    values = leaf.values.drop_null() if leaf.values.null_count else leaf.values
+    value: bytes | tuple[bytes, bytes] | None = None
+    if kind.shape is Shape.FIXED:
+        value = _only_row(fixed_values(values, kind.width).raw.reshape(-1, kind.width))
+    elif kind.shape is Shape.BOOL:
+        value = _only_row(bool_bytes(values).reshape(-1, 1))
+    elif kind.shape is Shape.VARIABLE:
+        text = _only_text(variable_values(values))
+        if text is not None:
+            value = (bytes(kind.width) + len(text).to_bytes(kind.width, "little"), text)
+    return None if value is None else build_constant(leaf, value, rows)
+
+
+def _only_row(table: Bytes) -> bytes | None:
+    """Return the one row that a table repeats; a look at three spares most comparisons."""
+    if (table[-1] != table[0]).any() or (table[len(table) // 2] != table[0]).any():
+        return None
+    return table[0].tobytes() if bool((table == table[0]).all()) else None
+
+
+def _only_text(text: VariableValues) -> bytes | None:
+    size = int(text.offsets[1] - text.offsets[0])
+    if (np.diff(text.offsets) != size).any():
+        return None
+    if size == 0:
+        return b""
+    return _only_row(text.data[int(text.offsets[0]) : int(text.offsets[-1])].reshape(-1, size))
+
+
+def _struct_page(leaf: Shredded, kind: Kind, rows: int, grammar: Grammar) -> PageDraft:
+    if all(child.shape is Shape.FIXED for child in kind.children):
+        packed, compression = packed_rows(leaf.values, kind)
+        if packed.width < NARROW_BYTES:
+            chunks = encode_flat(packed)._replace(compression=compression)
+            draft = build_miniblock(leaf, chunks, rows, is_large=grammar.is_large)
+            if draft is not None:
+                return draft
+        return build_fullzip(leaf, packed, compression, rows)
+    if not grammar.has_variable_structs:
+        raise UnsupportedError(
+            f"packed struct {leaf.field.name!r} has children of any length, which needs file"
+            " version 2.2"
+        )
+    values, compression = zipped_rows(leaf.values, kind)
+    return build_fullzip(leaf, values, compression, rows)
+
+
+def _dictionary_page(leaf: Shredded, rows: int, grammar: Grammar) -> PageDraft:
+    leaf, indices, items = dictionary_of(leaf)
+    if items is None:
+        return build_nulls(leaf, rows)
+    chunks = encode_words(indices, Knobs())
+    draft = build_miniblock(leaf, chunks, rows, is_large=grammar.is_large, dictionary=items)
+    if draft is None:
+        plain = leaf._replace(values=leaf.values.dictionary_decode())
+        return build_page(plain, rows, Knobs(structure="fullzip"), grammar)
+    return draft
+
+
+def _miniblock_page(
+    leaf: Shredded, kind: Kind, rows: int, choice: tuple[Knobs, Grammar]
+) -> PageDraft | None:
+    knobs, grammar = choice
+    is_forced = knobs.structure == "miniblock"
+    tried = try_dictionary(leaf, kind, knobs, grammar_has_64=grammar.has_constants)
+    if tried is not None:
+        indices, items = tried
+        chunks = encode_words(indices, Knobs())
+        return build_miniblock(leaf, chunks, rows, is_large=grammar.is_large, dictionary=items)
+    chunks_or_none = _chunked(leaf.values, kind, knobs, is_forced=is_forced)
+    if chunks_or_none is None:
+        return None
+    return build_miniblock(leaf, chunks_or_none, rows, is_large=grammar.is_large)
+
+
+def _chunked(
+    values: pa.Array, kind: Kind, knobs: Knobs, *, is_forced: bool
+) -> ChunkedValues | None:
+    """Encode values as chunks; None when they are too wide for that."""
+    limit = CHUNK_LIMIT if is_forced else NARROW_BYTES
+    if kind.shape is Shape.BOOL:
+        return encode_bits(bool_bytes(values))
+    if kind.shape is Shape.LIST:
+        return lists_per_chunk(values, kind, limit)
+    if kind.shape is Shape.VARIABLE:
+        text = variable_values(values)
+        is_narrow = int(np.diff(text.offsets).max(initial=0)) < limit
+        return compress_chunks(encode_variable(text), knobs) if is_narrow else None
+    if kind.width >= limit:
+        return None
+    fixed = fixed_values(values, kind.width)
+    if kind.width * 8 in WORDS:
+        return encode_words(fixed.data, knobs)
+    return compress_chunks(encode_flat(fixed), knobs)
+
+
+def encode_words(words: npt.NDArray[Any], knobs: Knobs) -> ChunkedValues:
+    """Encode integers, or floats seen as such, in the way that needs the fewest bytes."""
+    width = words.dtype.itemsize
+    plain = FixedValues(words, width)
+    if knobs.compression == "none" or not len(words):
+        return encode_flat(plain)
+    if knobs.compression in {"zstd", "lz4"} and knobs.split_bytes == "on" and width >= 4:
+        return compress_chunks(encode_split(plain), knobs)
+    widths = block_widths(words)
+    packed = int((width + 128 * widths).sum())
+    runs = _worthwhile_runs(words, knobs, min(packed, words.nbytes - 1))
+    if runs is not None:
+        return compress_chunks(encode_runs(words, runs), knobs)
+    if packed < words.nbytes:
+        return compress_chunks(encode_bitpacked(words, widths), knobs)
+    return compress_chunks(encode_flat(plain), knobs)
+
+
+def _worthwhile_runs(
+    words: npt.NDArray[Any], knobs: Knobs, limit: int
+) -> npt.NDArray[np.int64] | None:
+    """Return where runs start if storing them needs no more than ``limit`` bytes."""
+    each = words.dtype.itemsize + 1
+    sample = words[:SAMPLED_VALUES]
+    if knobs.run_threshold == 0:
+        return None
+    # Most columns have no runs at all; a look at the beginning spares the rest.
+    changes = int(np.count_nonzero(sample[1:] != sample[:-1])) + 1
+    if changes * each > 2 * sample.nbytes // max(1, words.nbytes // max(limit, 1)):
+        return None
+    starts = run_starts(words)
+    long_parts = int((np.diff(np.append(starts, len(words))) // 255).sum())
+    count = len(starts) + long_parts
+    if knobs.run_threshold is not None and count >= knobs.run_threshold * len(words):
+        return None
+    return starts if count * each <= limit else None
+
+
+def _fullzip_page(leaf: Shredded, kind: Kind, rows: int, knobs: Knobs) -> PageDraft:
+    values: FixedValues | VariableValues
+    compression: Compression
+    if kind.shape is Shape.VARIABLE:
+        values, compression = variable_values(leaf.values), Variable(kind.width * 8)
+        values, compression = compress_values(values, compression, knobs, leaf)
+    elif kind.shape is Shape.BOOL:
+        # Full-zip pages have whole bytes only.
+        values, compression = FixedValues(bool_bytes(leaf.values), 1), Flat(8)
+    elif kind.shape is Shape.LIST:
+        values, compression = lists_per_value(leaf.values, kind)
+    else:
+        values, compression = fixed_values(leaf.values, kind.width), Flat(kind.width * 8)
+    return build_fullzip(leaf, values, compression, rows)

@@ -1,0 +1,75 @@
+"""General compression around other encodings (see ``compressions.general``)."""
+
+import numpy as np
+import pyarrow as pa
+import zstandard
+
+from lancetable.format.encoding.base import Bytes
+from lancetable.format.encoding.blocks import Compression
+from lancetable.format.encoding.build.blocks import VariableValues
+from lancetable.format.encoding.build.fullzip import joined_values, split_values
+from lancetable.format.encoding.build.knobs import Knobs
+from lancetable.format.encoding.build.shred import Shredded
+from lancetable.format.encoding.build.values import ChunkedValues
+from lancetable.format.encoding.compressions.general import General
+from lancetable.format.encoding.kernels.ragged import Ragged
+from lancetable.format.encoding.repdef import layers_of, visible
+
+LEAST_BYTES = 4096
+LEAST_PER_VALUE = 32 * 1024
+LONG_VALUE = 32 * 1024
+DEFAULT_LEVEL = 3
+
+
+def compress_chunks(values: ChunkedValues, knobs: Knobs) -> ChunkedValues:
+    """Compress the first buffer of every chunk, if that was asked for and helps."""
+    scheme = knobs.compression
+    if scheme not in {"zstd", "lz4"} or int(values.buffers[0].sizes.sum()) < LEAST_BYTES:
+        return values
+    first = values.buffers[0]
+    parts = [_framed(scheme, first.piece(n), knobs.level) for n in range(len(first.starts))]
+    sizes = np.array([len(part) for part in parts], np.int64)
+    if int(sizes.sum()) >= int(first.sizes.sum()):
+        return values
+    data = np.frombuffer(b"".join(parts), np.uint8)
+    packed = Ragged(data, np.cumsum(sizes) - sizes, sizes)
+    general = General(scheme, values.compression)
+    return values._replace(compression=general, buffers=(packed, *values.buffers[1:]))
+
+
+def compress_values(
+    values: VariableValues, compression: Compression, knobs: Knobs, leaf: Shredded
+) -> tuple[VariableValues, Compression]:
+    """Compress every value by itself, if that was asked for or values are very long."""
+    lengths = np.diff(values.offsets)
+    is_wanted = knobs.compression in {"zstd", "lz4"}
+    is_long = knobs.compression is None and int(lengths.max(initial=0)) > LONG_VALUE
+    if not (is_wanted or is_long) or int(lengths.sum()) < LEAST_PER_VALUE:
+        return values, compression
+    valid = _valid_values(leaf, len(lengths))
+    parts = [
+        _framed("zstd", np.frombuffer(part, np.uint8), knobs.level) if keep else b""
+        for part, keep in zip(split_values(values), valid, strict=True)
+    ]
+    packed = joined_values(parts, values.bits)
+    if len(packed.data) >= int(lengths.sum()):
+        return values, compression
+    return packed, General("zstd", compression)
+
+
+def _valid_values(leaf: Shredded, count: int) -> list[bool]:
+    if leaf.def_ is None:
+        return [True] * count
+    shown = visible(leaf.def_, layers_of(leaf.layers))
+    levels = leaf.def_ if shown is None else leaf.def_[shown]
+    flags: list[bool] = (levels == 0).tolist()
+    return flags
+
+
+def _framed(scheme: str, data: Bytes, level: int | None) -> bytes:
+    raw = data.tobytes()
+    if scheme == "zstd":
+        packed = zstandard.ZstdCompressor(level=DEFAULT_LEVEL if level is None else level)
+        return len(raw).to_bytes(8, "little") + packed.compress(raw)
+    codec = pa.Codec("lz4_raw")
+    return len(raw).to_bytes(4, "little") + bytes(codec.compress(raw, asbytes=True))

@@ -1,0 +1,53 @@
+"""Constant pages: nulls only, or one value for all (see ``layouts.constant``)."""
+
+import struct
+
+import numpy as np
+
+from lancetable.format.encoding.base import Bytes, Levels
+from lancetable.format.encoding.build.codec import encode_layout
+from lancetable.format.encoding.build.page import PageDraft
+from lancetable.format.encoding.build.shred import Shredded
+from lancetable.format.encoding.layouts.constant import ConstantPage
+from lancetable.format.encoding.repdef import Layer, layers_of
+
+LONGEST_INLINE = 32
+
+
+def build_nulls(leaf: Shredded, rows: int) -> PageDraft:
+    """Build a page without any value."""
+    is_simple = leaf.rep is None and len(leaf.layers) == 1
+    layers = (Layer.NULLABLE_ITEM,) if is_simple else leaf.layers
+    buffers = [] if is_simple else [_raw(leaf.rep), _raw(leaf.def_)]
+    return PageDraft(rows, buffers, _described(layers, None))
+
+
+def build_constant(leaf: Shredded, value: bytes | tuple[bytes, bytes], rows: int) -> PageDraft:
+    """Build a page whose valid entries all hold one value.
+
+    A value of any length is given as the two buffers of an array that holds just it.
+    """
+    buffers: list[Bytes] = []
+    inline = None
+    if isinstance(value, bytes) and len(value) <= LONGEST_INLINE:
+        inline = value
+    else:
+        buffers.append(_stored(value if isinstance(value, tuple) else (value,)))
+    if leaf.rep is not None or leaf.def_ is not None:
+        buffers += [_raw(leaf.rep), _raw(leaf.def_)]
+    return PageDraft(rows, buffers, _described(leaf.layers, inline))
+
+
+def _described(layers: tuple[Layer, ...], inline: bytes | None) -> bytes:
+    return encode_layout(ConstantPage(layers_of(layers), inline, None, None, 0, 0))
+
+
+def _raw(levels: Levels | None) -> Bytes:
+    if levels is None:
+        return np.empty(0, np.uint8)
+    return np.ascontiguousarray(levels, np.uint16).view(np.uint8)
+
+
+def _stored(parts: tuple[bytes, ...]) -> Bytes:
+    sizes = struct.pack(f"<{1 + len(parts)}I", len(parts), *map(len, parts))
+    return np.frombuffer(sizes + b"".join(parts), np.uint8)

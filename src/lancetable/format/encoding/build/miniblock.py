@@ -1,0 +1,185 @@
+"""Mini-block pages: chunks put together from levels and values (see ``layouts.miniblock``)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lancetable.format.encoding.base import Bytes, Integers, Levels
+from lancetable.format.encoding.blocks import Compression
+from lancetable.format.encoding.build.codec import encode_layout
+from lancetable.format.encoding.build.levels import encode_levels
+from lancetable.format.encoding.build.page import PageDraft
+from lancetable.format.encoding.build.shred import Shredded
+from lancetable.format.encoding.build.values import ChunkedValues
+from lancetable.format.encoding.kernels.ragged import Ragged, empty_bytes
+from lancetable.format.encoding.layouts.chunks import ChunkShape
+from lancetable.format.encoding.layouts.miniblock import MiniBlock
+from lancetable.format.encoding.repdef import Layers, layers_of, visible
+
+MOST_LEVELS = 65535
+LARGEST_CHUNK_WORD = {False: 32 * 1024, True: 1 << 31}
+
+
+class DictionaryDraft(NamedTuple):
+    """The items of a dictionary page, encoded."""
+
+    compression: Compression
+    data: Bytes
+    items: int
+
+
+def build_miniblock(
+    leaf: Shredded,
+    values: ChunkedValues,
+    rows: int,
+    *,
+    is_large: bool,
+    dictionary: DictionaryDraft | None = None,
+) -> PageDraft | None:
+    """Build a page; None when its levels or chunks are too many or too large for this layout."""
+    layers = layers_of(leaf.layers)
+    edges = _level_edges(leaf, values.counts, layers)
+    levels = np.diff(edges)
+    rep = def_ = None
+    parts: list[Ragged] = []
+    if leaf.rep is not None:
+        rep, pieces = encode_levels(leaf.rep, edges)
+        parts.append(pieces)
+    if leaf.def_ is not None:
+        def_, pieces = encode_levels(leaf.def_, edges)
+        parts.append(pieces)
+    if parts and (
+        int(levels.max()) > MOST_LEVELS or max(int(p.sizes.max()) for p in parts) > MOST_LEVELS
+    ):
+        return None
+    shape = ChunkShape(rep, def_, len(values.buffers), is_large)
+    stored = levels if parts else np.zeros(len(levels), np.int64)
+    words, chunks = _lay_chunks(shape, stored, [*parts, *values.buffers], values.counts)
+    if chunks is None:
+        return None
+    buffers = [words, chunks]
+    if dictionary is not None:
+        buffers.append(dictionary.data)
+    if leaf.rep is not None:
+        buffers.append(_row_index(leaf.rep, edges, layers.max_rep))
+    layout = MiniBlock(
+        shape=shape,
+        values=values.compression,
+        dictionary=None if dictionary is None else dictionary.compression,
+        dictionary_items=0 if dictionary is None else dictionary.items,
+        layers=layers,
+        has_row_index=leaf.rep is not None,
+        items=int(values.counts.sum()),
+    )
+    return PageDraft(rows, buffers, encode_layout(layout))
+
+
+def _level_edges(leaf: Shredded, counts: Integers, layers: Layers) -> Integers:
+    """Return where the entries of each chunk start, and where the last ones end."""
+    values = np.append(0, np.cumsum(counts))
+    shown = None if leaf.def_ is None else visible(leaf.def_, layers)
+    if shown is None:
+        return values
+    # Entries without a value that follow the last value of a chunk belong to the next one.
+    places = np.flatnonzero(shown)
+    edges = np.zeros(len(counts) + 1, np.int64)
+    edges[1:-1] = places[values[1:-1] - 1] + 1
+    edges[-1] = len(shown)
+    return edges
+
+
+def _lay_chunks(
+    shape: ChunkShape, levels: Integers, parts: list[Ragged], counts: Integers
+) -> tuple[Bytes, Bytes | None]:
+    """Return the chunk words and the chunks."""
+    head = shape.header_bytes
+    padded = [(part.sizes + 7) // 8 * 8 for part in parts]
+    sizes = head + np.sum(padded, axis=0)
+    kind = "<u4" if shape.is_large else "<u2"
+    if int(sizes.max()) > LARGEST_CHUNK_WORD[shape.is_large]:
+        return np.empty(0, np.uint8), None
+    logs = np.log2(counts).astype(np.int64)
+    logs[-1] = 0
+    words = ((sizes // 8 - 1) << 4 | logs).astype(kind).view(np.uint8)
+    starts = np.cumsum(sizes) - sizes
+    out = empty_bytes(int(sizes.sum()))
+    place = starts + head
+    for part, room in zip(parts, padded, strict=True):
+        _scatter(out, place, part, room)
+        place = place + room
+    _lay_headers(out, shape, starts, [levels, *(part.sizes for part in parts)])
+    return words, out
+
+
+def _lay_headers(out: Bytes, shape: ChunkShape, starts: Integers, numbers: list[Integers]) -> None:
+    """Write the header of every chunk: level count, sizes of the parts."""
+    header = np.zeros((len(starts), shape.header_bytes), np.uint8)
+    level_parts = 1 + (shape.rep is not None) + (shape.def_ is not None)
+    place = 0
+    for number, values in enumerate(numbers):
+        width = 4 if shape.is_large and number >= level_parts else 2
+        header[:, place : place + width] = (
+            values.astype(f"<u{width}").view(np.uint8).reshape(-1, width)
+        )
+        place += width
+    words = header.view(np.uint64)
+    target = out.view(np.uint64)
+    target[(starts // 8)[:, None] + np.arange(words.shape[1])] = words
+
+
+def _scatter(out: Bytes, places: Integers, pieces: Ragged, rooms: Integers) -> None:
+    """Copy every piece to its place, the rest of its room filled with zeros."""
+    alike = _scatter_alike(out, places, pieces, rooms)
+    data, starts, sizes = pieces
+    for place, start, size, room in zip(
+        places[alike:].tolist(),
+        starts[alike:].tolist(),
+        sizes[alike:].tolist(),
+        rooms[alike:].tolist(),
+        strict=True,
+    ):
+        out[place : place + size] = data[start : start + size]
+        if room > size:
+            out[place + size : place + room] = 0
+
+
+def _scatter_alike(out: Bytes, places: Integers, pieces: Ragged, rooms: Integers) -> int:
+    """Copy the leading pieces that are equally long and equally far apart; return how many."""
+    data, starts, sizes = pieces
+    count = len(sizes)
+    while count > 1 and int(sizes[count - 1]) != int(sizes[0]):
+        count -= 1
+        if count < len(sizes) - 1:
+            return 0
+    size = int(sizes[0])
+    if count < 4 or size % 8 or (sizes[:count] != size).any() or int(rooms[0]) != size:
+        return 0
+    step, stride = int(starts[1] - starts[0]), int(places[1] - places[0])
+    if step != size or (np.diff(places[:count]) != stride).any() or int(starts[0]) % 8:
+        return 0
+    source = data[int(starts[0]) : int(starts[0]) + count * size].reshape(count, size)
+    target = np.lib.stride_tricks.as_strided(
+        out[int(places[0]) :], shape=(count, size), strides=(stride, 1)
+    )
+    target[...] = source
+    return count
+
+
+def _row_index(rep: Levels, edges: Integers, max_rep: int) -> Bytes:
+    """Return for each chunk how many rows end in it and how many entries are left over."""
+    is_start = rep == max_rep
+    total = len(rep)
+    seen = np.append(0, np.cumsum(is_start))
+    first, last = edges[:-1], edges[1:]
+    # A row ends where the next one starts, so a start at the very edge ends a row before it.
+    next_starts = np.append(is_start, True)[last]
+    ended = seen[last] - seen[first]
+    begins_new = is_start[np.minimum(first, total - 1)]
+    rows = ended - begins_new + next_starts
+    starts = np.flatnonzero(is_start)
+    latest = starts[np.maximum(seen[last] - 1, 0)]
+    leftover = np.where(next_starts, 0, last - np.maximum(latest, first))
+    out = np.empty((len(first), 2), np.uint64)
+    out[:, 0] = rows
+    out[:, 1] = leftover
+    return out.reshape(-1).view(np.uint8)

@@ -1,0 +1,203 @@
+"""The values of a page in chunks: one function per encoding, all chunks at once.
+
+A chunk holds a power of two of values, only the last one fewer. Every function returns how many
+values each chunk has and, per value buffer, the piece of each chunk.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lancetable.format.encoding.base import Bytes, Integers
+from lancetable.format.encoding.blocks import Compression
+from lancetable.format.encoding.build.blocks import FixedValues, VariableValues
+from lancetable.format.encoding.compressions.bitpacking import InlineBitpacking
+from lancetable.format.encoding.compressions.byte_stream_split import ByteStreamSplit
+from lancetable.format.encoding.compressions.flat import Flat
+from lancetable.format.encoding.compressions.rle import Rle
+from lancetable.format.encoding.compressions.variable import Variable
+from lancetable.format.encoding.kernels.bitpack import BLOCK, pack
+from lancetable.format.encoding.kernels.ragged import Ragged, empty_bytes
+
+CHUNK_BYTES = 8186
+"""A chunk of fixed-width values stays below this, so that it fits two memory pages."""
+MOST_VALUES = 4096
+TEXT_BYTES = 4096
+"""What the offsets and bytes of a chunk of text should add up to."""
+MOST_TEXT_BYTES = 30 * 1024
+"""What they must not exceed: a chunk word of 2.1 cannot say more than 32 KiB."""
+LONGEST_RUN = 255
+
+
+class ChunkedValues(NamedTuple):
+    """Encoded values: the encoding, values per chunk, and the pieces of each value buffer."""
+
+    compression: Compression
+    counts: Integers
+    buffers: tuple[Ragged, ...]
+
+
+def chunk_counts(total: int, each: int) -> Integers:
+    """Split values into chunks of equal size and a last one with the rest."""
+    chunks = max(1, -(-total // each))
+    counts = np.full(chunks, each, np.int64)
+    counts[-1] = total - each * (chunks - 1)
+    return counts
+
+
+def values_per_chunk(width: int) -> int:
+    """Return the largest power of two of values of some bytes that fit a chunk."""
+    each = 1
+    while each * 2 * width < CHUNK_BYTES and each < MOST_VALUES:
+        each *= 2
+    return max(each, 2)
+
+
+def _pieces(data: Bytes, sizes: Integers) -> Ragged:
+    return Ragged(data, np.cumsum(sizes) - sizes, sizes)
+
+
+def encode_flat(values: FixedValues) -> ChunkedValues:
+    """Store values as they are."""
+    counts = chunk_counts(len(values.raw) // values.width, values_per_chunk(values.width))
+    pieces = _pieces(values.raw, counts * values.width)
+    return ChunkedValues(Flat(values.width * 8), counts, (pieces,))
+
+
+def encode_bits(flags: Bytes) -> ChunkedValues:
+    """Store booleans, given as one byte each, as bits."""
+    counts = chunk_counts(len(flags), MOST_VALUES)
+    pieces = _pieces(np.packbits(flags, bitorder="little"), (counts + 7) // 8)
+    return ChunkedValues(Flat(1), counts, (pieces,))
+
+
+def block_widths(words: npt.NDArray[Any]) -> Integers:
+    """Return the bits that the widest value of every 1024 needs."""
+    whole = len(words) // BLOCK * BLOCK
+    tops = np.bitwise_or.reduce(words[:whole].reshape(-1, BLOCK), axis=1).tolist()
+    if whole < len(words):
+        tops.append(int(np.bitwise_or.reduce(words[whole:])))
+    return np.array([top.bit_length() for top in tops], np.int64)
+
+
+def encode_bitpacked(words: npt.NDArray[Any], widths: Integers) -> ChunkedValues:
+    """Store integers in the bits their block needs, the width in front of each block."""
+    size = words.dtype.itemsize
+    counts = chunk_counts(len(words), BLOCK)
+    padded = np.zeros(len(counts) * BLOCK, words.dtype)
+    padded[: len(words)] = words
+    blocks = padded.reshape(-1, BLOCK)
+    sizes = size + 128 * widths
+    starts = np.cumsum(sizes) - sizes
+    out = empty_bytes(int(sizes.sum()))
+    target = out.view(words.dtype)
+    for width in np.unique(widths).tolist():
+        members = np.flatnonzero(widths == width)
+        row = np.empty((len(members), 1 + 128 * width // size), words.dtype)
+        row[:, 0] = width
+        if width:
+            row[:, 1:] = pack(blocks[members], width)
+        places = (starts[members] // size)[:, None] + np.arange(row.shape[1])
+        target[places] = row
+    pieces = Ragged(out, starts, sizes)
+    return ChunkedValues(InlineBitpacking(size * 8), counts, (pieces,))
+
+
+def run_starts(words: npt.NDArray[Any]) -> Integers:
+    """Return where the runs of equal values start, runs cut at the ends of chunks."""
+    is_start = np.empty(len(words), np.bool_)
+    is_start[:1] = True
+    np.not_equal(words[1:], words[:-1], out=is_start[1:])
+    is_start[::MOST_VALUES] = True
+    return np.flatnonzero(is_start)
+
+
+def encode_runs(words: npt.NDArray[Any], starts: Integers) -> ChunkedValues:
+    """Store every run as its value and its length, long runs as several."""
+    lengths = np.diff(np.append(starts, len(words)))
+    parts = -(-lengths // LONGEST_RUN)
+    runs = np.repeat(words[starts], parts)
+    sizes = np.full(int(parts.sum()), LONGEST_RUN, np.int64)
+    lasts = np.cumsum(parts) - 1
+    sizes[lasts] = lengths - (parts - 1) * LONGEST_RUN
+    counts = chunk_counts(len(words), MOST_VALUES)
+    per_chunk = np.bincount(np.repeat(starts // MOST_VALUES, parts), minlength=len(counts))
+    width = words.dtype.itemsize
+    values = _pieces(np.ascontiguousarray(runs).view(np.uint8), per_chunk * width)
+    lengths_of = _pieces(sizes.astype(np.uint8), per_chunk.astype(np.int64))
+    return ChunkedValues(Rle(width * 8), counts, (values, lengths_of))
+
+
+def encode_split(values: FixedValues) -> ChunkedValues:
+    """Store byte j of all values of a chunk, for each j."""
+    table = values.raw.reshape(-1, values.width)
+    counts = chunk_counts(len(table), 1024 if values.width == 4 else 512)
+    out = np.empty(table.size, np.uint8)
+    first = 0
+    for count in counts.tolist():
+        stop = first + count
+        out[first * values.width : stop * values.width] = table[first:stop].T.reshape(-1)
+        first = stop
+    return ChunkedValues(
+        ByteStreamSplit(values.width * 8), counts, (_pieces(out, counts * values.width),)
+    )
+
+
+def encode_variable(values: VariableValues) -> ChunkedValues:
+    """Store offsets and bytes of every chunk, all chunks of the same number of values."""
+    total = len(values.offsets) - 1
+    counts = chunk_counts(total, _texts_per_chunk(values))
+    size = values.bits // 8
+    edges = np.append(0, np.cumsum(counts))
+    first, last = values.offsets[edges[:-1]], values.offsets[edges[1:]]
+    heads = (counts + 1) * size
+    sizes = (heads + last - first + size - 1) // size * size
+    starts = np.cumsum(sizes) - sizes
+    out = empty_bytes(int(sizes.sum()))
+    _lay_offsets(out, values, counts, starts)
+    places = (starts + heads).tolist()
+    data = values.data
+    for place, begin, end, stop in zip(
+        places, first.tolist(), last.tolist(), (starts + sizes).tolist(), strict=True
+    ):
+        middle = place + end - begin
+        out[place:middle] = data[begin:end]
+        if middle < stop:
+            out[middle:stop] = 0
+    return ChunkedValues(Variable(values.bits), counts, (Ragged(out, starts, sizes),))
+
+
+def _texts_per_chunk(values: VariableValues) -> int:
+    """Return a power of two of values that fill a chunk well and never overfill one."""
+    total = len(values.offsets) - 1
+    size = values.bits // 8
+    mean = (int(values.offsets[-1]) - int(values.offsets[0])) / max(total, 1) + size
+    each = 2
+    while each * 2 * mean + size <= TEXT_BYTES and each < MOST_VALUES:
+        each *= 2
+    while each > 2:
+        edges = values.offsets[np.minimum(np.arange(0, total + each, each), total)]
+        if int(np.diff(edges).max(initial=0)) + (each + 1) * size <= MOST_TEXT_BYTES:
+            break
+        each //= 2
+    return each
+
+
+def _lay_offsets(out: Bytes, values: VariableValues, counts: Integers, starts: Integers) -> None:
+    """Write the offsets of every chunk, counted from the start of its buffer."""
+    size = values.bits // 8
+    words = out[: len(out) // size * size].view(f"<u{size}")
+    each = int(counts[0])
+    whole = len(counts) if int(counts[-1]) == each else len(counts) - 1
+    base = starts // size
+    if whole:
+        places = base[:whole, None] + np.arange(each + 1)
+        numbers = np.arange(whole)[:, None] * each + np.arange(each + 1)
+        edges = values.offsets[numbers]
+        words[places] = edges - edges[:, :1] + (each + 1) * size
+    if whole < len(counts):
+        count = int(counts[-1])
+        edges = values.offsets[whole * each :]
+        place = int(base[-1])
+        words[place : place + count + 1] = edges - edges[0] + (count + 1) * size

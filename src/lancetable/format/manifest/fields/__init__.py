@@ -1,0 +1,1 @@
+"""The schema as a manifest and a transaction store it."""

@@ -1,0 +1,1 @@
+"""The index segments that a manifest lists."""

@@ -1,0 +1,16 @@
+"""What pylance does not write; such tables prove nothing about a reader."""
+
+WORDS = (
+    "does not encode struct validity",
+    "not supported",
+    "not yet implemented",
+    "Not supported",
+    "Please file a bug report",
+)
+
+
+def is_refusal(cause: BaseException) -> bool:
+    """Say whether pylance declined, or broke down over, what it was given to write."""
+    if type(cause).__name__ == "PanicException":
+        return True
+    return isinstance(cause, Exception) and any(words in str(cause) for words in WORDS)
