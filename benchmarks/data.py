@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lance.fragment import write_fragments
 
 SEED = 20_260_801
-_REVISION = 1
+_REVISION = 2
 _BATCH = 1 << 20
 _DIMENSION = 768
 _START_OF_TIME = 1_700_000_000_000_000
@@ -46,7 +46,8 @@ def _columns(rng: np.random.Generator, first: int, rows: int) -> dict[str, pa.Ar
     times = _START_OF_TIME + ids * 1_000_000 + rng.integers(0, 1_000_000, rows)
     return {
         "id": pa.array(ids),
-        "val": pa.array(rng.random(rows)),
+        # Both signs, so that the bit patterns use all 64 bits and the column is stored flat.
+        "val": pa.array(rng.random(rows) * 2 - 1),
         "s": _texts(rng, rows),
         "flag": pa.array(rng.random(rows) < 0.5),
         "ts": pa.array(times).view(pa.timestamp("us")),

@@ -29,32 +29,35 @@ def assert_same_table(actual: pa.Table, expected: pa.Table) -> None:
 
 def assert_same_array(actual: pa.Array, expected: pa.Array, place: str = "array") -> None:
     """Fail at the first difference between two arrays or chunked arrays."""
-    actual, expected = plain(actual), plain(expected)
     if not same_type(actual.type, expected.type):
         raise DifferenceError(f"{place}: type {actual.type}, expected {expected.type}")
-    _compare(actual, expected, place)
+    if len(actual) != len(expected):
+        raise DifferenceError(f"{place}: {len(actual)} values, expected {len(expected)}")
+    left, right = _chunked(actual), _chunked(expected)
+    ends = sorted({*_ends(left), *_ends(right)})
+    for start, stop in zip([0, *ends], ends, strict=False):
+        if stop > start:
+            one, other = left.slice(start, stop - start), right.slice(start, stop - start)
+            where = f"{place} from {start}" if start else place
+            _compare(_single(one), _single(other), where)
+
+
+def _chunked(array: pa.Array) -> pa.ChunkedArray:
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _ends(array: pa.ChunkedArray) -> list[int]:
+    ends: list[int] = np.cumsum([len(chunk) for chunk in array.chunks], dtype=np.int64).tolist()
+    return ends
+
+
+def _single(array: pa.ChunkedArray) -> pa.Array:
+    return next(chunk for chunk in array.chunks if len(chunk))
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Return one chunk of storage type."""
-    if isinstance(array, pa.ChunkedArray):
-        chunks = [plain(chunk) for chunk in array.chunks]
-        if len(chunks) == 1:
-            return chunks[0]
-        type_ = chunks[0].type if chunks else plain_type(array.type)
-        return _joined(chunks, type_)
-    if isinstance(array, pa.ExtensionArray):
-        return plain(array.storage)
-    return array
-
-
-def _joined(chunks: list[pa.Array], type_: pa.DataType) -> pa.Array:
-    if not chunks:
-        return pa.array([], type_)
-    if pa.types.is_dictionary(type_):
-        chunks = [chunk.dictionary_decode() for chunk in chunks]
-        return pa.concat_arrays(chunks).dictionary_encode().cast(type_)
-    return pa.concat_arrays(chunks)
+    """Return an array of the storage type."""
+    return plain(array.storage) if isinstance(array, pa.ExtensionArray) else array
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
@@ -112,8 +115,8 @@ def _compare_values(actual: pa.Array, expected: pa.Array, place: str) -> None:
             _compare(pc.struct_field(actual, [number]), pc.struct_field(expected, [number]), name)
         return
     if pa.types.is_map(type_):
-        actual, expected = _as_lists(actual), _as_lists(expected)
-        type_ = actual.type
+        _compare_maps(actual, expected, place)
+        return
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         lengths = pc.list_value_length(actual), pc.list_value_length(expected)
         _same_or_fail(*lengths, f"{place} lengths")
@@ -128,9 +131,15 @@ def _compare_values(actual: pa.Array, expected: pa.Array, place: str) -> None:
     _same_or_fail(actual, expected, place)
 
 
-def _as_lists(array: pa.Array) -> pa.Array:
-    type_ = pa.list_(pa.struct([array.type.key_field, array.type.item_field]))
-    return array.cast(type_)
+def _compare_maps(actual: pa.Array, expected: pa.Array, place: str) -> None:
+    parts = []
+    for array in (actual, expected):
+        offsets = array.offsets.to_numpy()
+        first, count = int(offsets[0]), int(offsets[-1] - offsets[0])
+        lengths = pa.array(np.diff(offsets))
+        parts.append((lengths, array.keys.slice(first, count), array.items.slice(first, count)))
+    for name, one, other in zip(("lengths", "keys", "values"), *parts, strict=True):
+        _compare(one, other, f"{place} {name}")
 
 
 def _same_or_fail(actual: pa.Array, expected: pa.Array, place: str) -> None:

@@ -55,6 +55,7 @@ class Ability:
     has_packed: bool = True
     has_variable_packed: bool = False
     has_map: bool = False
+    names: tuple[str, ...] = tuple(NAMES)
 
 
 ABILITIES = {
@@ -104,7 +105,7 @@ def types(draw: st.DrawFn, ability: Ability, depth: int = 2) -> pa.DataType:
 @st.composite
 def fields(draw: st.DrawFn, ability: Ability, *, depth: int, most: int) -> list[pa.Field]:
     """Draw fields with different names."""
-    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=most, unique=True))
+    names = draw(st.lists(st.sampled_from(ability.names), min_size=1, max_size=most, unique=True))
     return [draw(field(name, ability, depth)) for name in names]
 
 
@@ -124,7 +125,7 @@ def _packed(draw: st.DrawFn, ability: Ability) -> pa.DataType:
     """Draw a struct of values without nulls, stored row by row."""
     plain = [pa.int8(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32()]
     kinds = [*plain, pa.string(), pa.binary()] if ability.has_variable_packed else plain
-    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True))
+    names = draw(st.lists(st.sampled_from(ability.names), min_size=1, max_size=4, unique=True))
     return pa.struct([pa.field(n, draw(st.sampled_from(kinds)), nullable=False) for n in names])
 
 
@@ -241,7 +242,7 @@ class Maker:
 
     def _pool(self, type_: pa.DataType, size: int, style: str) -> pa.Array:
         if pa.types.is_dictionary(type_):
-            values = self._pool(type_.value_type, min(size, 100), style).unique()
+            values = self._pool(type_.value_type, min(size, 30), style).unique()
             picks = pa.array(self.numbers.integers(0, len(values), size), type_.index_type)
             return pa.DictionaryArray.from_arrays(picks, values)
         if pa.types.is_boolean(type_):

@@ -6,6 +6,11 @@ WORDS = (
     "not yet implemented",
     "Not supported",
     "Please file a bug report",
+    "null_bit_buffer size too small",
+    "should not be used for fixed-width",
+    "Encountered corrupt file",
+    "contains nulls not present in parent",
+    "panicked with message",
 )
 
 

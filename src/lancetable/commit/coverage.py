@@ -6,8 +6,12 @@ that set: only those that still exist count.
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
+from datetime import datetime
+from uuid import uuid4
 
+from lancetable.commit.memwal import with_generations
 from lancetable.commit.transaction import CompactedSsTable, CreateIndex, Rewrite
+from lancetable.errors import InputError
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.schema.model import Schema
 
@@ -39,28 +43,31 @@ def after_create(segments: Sequence[IndexSegment], operation: CreateIndex) -> Se
 
 
 def without_values(
-    segments: Iterable[IndexSegment], fragment_ids: Set[int], fields: Set[int]
+    segments: Iterable[IndexSegment], fragment_ids: Set[int], fields: frozenset[int]
 ) -> Segments:
     """Return the segments after values of some fields changed inside some fragments."""
     found = []
     for segment in segments:
         ids = segment.fragment_ids if fields.intersection(segment.fields) else None
-        found.append(covering(segment, ids - fragment_ids) if ids and ids & fragment_ids else segment)
+        found.append(
+            covering(segment, ids - fragment_ids) if ids and ids & fragment_ids else segment
+        )
     return tuple(found)
 
 
 def with_moved_rows(
-    segments: Iterable[IndexSegment], origins: Set[int], new: Set[int], fields: Set[int]
+    segments: Iterable[IndexSegment], origins: Set[int], new: Set[int], fields: frozenset[int]
 ) -> Segments:
     """Return the segments after rows with stable ids moved to new fragments.
 
     A segment that knew all the rows still does, unless a field it indexes was set.
     """
+    if not new:
+        return tuple(segments)
     found = []
     for segment in segments:
-        ids = None if is_system(segment) or fields.intersection(segment.fields) else (
-            segment.fragment_ids
-        )
+        is_set = is_system(segment) or not fields.isdisjoint(segment.fields)
+        ids = None if is_set else segment.fragment_ids
         found.append(covering(segment, ids | new) if ids and origins <= ids else segment)
     return tuple(found)
 
@@ -141,13 +148,27 @@ def _is_vector(segment: IndexSegment, logical_type: str) -> bool:
 
 
 def after_merge_of_log(
-    segments: Iterable[IndexSegment], tables: Sequence[CompactedSsTable]
+    segments: Sequence[IndexSegment],
+    tables: Sequence[CompactedSsTable],
+    *,
+    version: int,
+    now: datetime,
 ) -> Segments:
-    """Return the segments after generations of the write-ahead log were merged."""
-    from lancetable.commit.memwal.codec import with_generations  # noqa: PLC0415 - seldom needed
+    """Return the segments after generations of the write-ahead log were merged.
 
+    Raises:
+        InputError: the table has no such log, or a generation was merged before.
+    """
+    if not any(segment.name == MEM_WAL for segment in segments):
+        raise InputError("the table has no write-ahead log whose progress could be recorded")
     return tuple(
-        replace(segment, details=with_generations(segment.details, tables))
+        replace(
+            segment,
+            uuid=str(uuid4()),
+            dataset_version=version,
+            created_at=now,
+            details=with_generations(segment.details, tables),
+        )
         if segment.name == MEM_WAL
         else segment
         for segment in segments

@@ -99,7 +99,7 @@ class _Binding:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._clock = _read_clock()
+        self._read: _Clock | None = None
         self._rules: Mapping[type, Callable[..., Bound]] = {
             Column: self._column,
             Literal: lambda node: Bound(node, node.type),
@@ -121,6 +121,10 @@ class _Binding:
             Item: self._item,
             Opaque: self._opaque,
         }
+
+    def _clock(self) -> _Clock:
+        self._read = self._read or _read_clock()
+        return self._read
 
     def bind(self, expression: Expression) -> Bound:
         return self._rules[type(expression)](expression)
@@ -201,9 +205,9 @@ class _Binding:
 
     def _call(self, node: Call) -> Bound:
         if node.name in {"now", "current_timestamp"}:
-            return Bound(self._clock.now, self._clock.now.type)
+            return Bound(self._clock().now, pa.timestamp("ns"))
         if node.name == "current_date":
-            return Bound(self._clock.today, self._clock.today.type)
+            return Bound(self._clock().today, pa.date32())
         if node.name == "mod":
             return self._arithmetic(Arithmetic(Operation.REMAINDER, *node.arguments))
         if not node.arguments:

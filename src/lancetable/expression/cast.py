@@ -11,6 +11,7 @@ import pyarrow.types as pt
 
 from lancetable.errors import ExpressionError
 from lancetable.expression.coerce import as_decimal, is_number, is_text, plain
+from lancetable.expression.scalars import make_scalar
 from lancetable.format.encoding.jsonb import float_text
 
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -162,7 +163,7 @@ def _text_to_boolean(text: pa.Array, type_: pa.DataType) -> pa.Array:
     if not pc.all(known, min_count=0).as_py():
         wrong = text.filter(pc.invert(known))[0]
         raise pa.ArrowInvalid(f"{wrong.as_py()!r} is neither true nor false")
-    return pc.if_else(pc.is_valid(text), yes, pa.scalar(None, type_))
+    return pc.if_else(pc.is_valid(text), yes, make_scalar(None, type_))
 
 
 def _text_to_timestamp(text: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -171,16 +172,18 @@ def _text_to_timestamp(text: pa.Array, type_: pa.DataType) -> pa.Array:
     cut = pc.replace_substring_regex(text, kept, r"\1")
     cut = pc.replace_substring_regex(cut, r" ([zZ+-])", r"\1")
     zoned = pc.match_substring_regex(cut, r"[:T ][0-9]{2}(?:\.[0-9]+)?" + _ZONE)
-    naive = pc.if_else(zoned, pa.scalar(None, cut.type), cut).cast(pa.timestamp(type_.unit))
+    naive = pc.if_else(zoned, make_scalar(None, cut.type), cut).cast(pa.timestamp(type_.unit))
     if not pc.any(zoned, min_count=0).as_py():
         return naive.cast(type_)
-    moved = pc.if_else(zoned, cut, pa.scalar(None, cut.type)).cast(pa.timestamp(type_.unit, "UTC"))
+    moved = pc.if_else(zoned, cut, make_scalar(None, cut.type)).cast(
+        pa.timestamp(type_.unit, "UTC")
+    )
     instant = pc.coalesce(naive.cast(pa.timestamp(type_.unit, "UTC")), moved)
     return instant.cast(pa.timestamp(type_.unit)).cast(type_)
 
 
 def _text_to_time(text: pa.Array, type_: pa.DataType) -> pa.Array:
     # Arrow reads times only as part of a timestamp.
-    day = pa.scalar("1970-01-01", text.type)
-    moments = pc.binary_join_element_wise(day, text, pa.scalar(" ", text.type))
+    day = make_scalar("1970-01-01", text.type)
+    moments = pc.binary_join_element_wise(day, text, make_scalar(" ", text.type))
     return _text_to_timestamp(moments, pa.timestamp(type_.unit)).cast(type_)

@@ -24,6 +24,7 @@ from lancetable.expression.cast import cast, try_cast
 from lancetable.expression.functions import FUNCTIONS
 from lancetable.expression.functions_list import element
 from lancetable.expression.render import to_sql
+from lancetable.expression.scalars import row_numbers
 from lancetable.expression.signature import spread
 from lancetable.expression.tree import (
     And,
@@ -91,11 +92,11 @@ def compute(expression: Expression) -> Literal:
 
 
 def _one_row() -> pa.RecordBatch:
-    return pa.record_batch([pa.array([0])], ["_"])
+    return pa.record_batch([pa.nulls(1)], ["_"])
 
 
 def _no_rows() -> pa.RecordBatch:
-    return pa.record_batch([pa.array([], pa.int64())], ["_"])
+    return pa.record_batch([pa.nulls(0)], ["_"])
 
 
 def _batches(expression: Expression, table: pa.Table) -> list[pa.RecordBatch]:
@@ -296,7 +297,7 @@ def _narrow(expression: Expression, batch: pa.RecordBatch, rows: _Mask) -> _Mask
     chosen = batch.select(names) if names else batch
     places = np.flatnonzero(rows)
     found = np.zeros(len(rows), np.bool_)
-    found[places] = _mask(expression, chosen.take(pa.array(places)))
+    found[places] = _mask(expression, chosen.take(row_numbers(places)))
     return found
 
 

@@ -16,6 +16,7 @@ import pyarrow.types as pt
 from lancetable.errors import ExpressionError
 from lancetable.expression.cast import cast
 from lancetable.expression.coerce import is_bytes, is_instant, is_number, is_text
+from lancetable.expression.scalars import make_scalar
 from lancetable.expression.tree import Compare, Comparison, Expression, Literal, literal
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -27,7 +28,7 @@ _UPPER = {Comparison.GT, Comparison.GE}
 def fit_value(scalar: pa.Scalar, type_: pa.DataType) -> pa.Scalar | None:
     """Return the constant in exactly the given type, or None if the type cannot hold it."""
     if not scalar.is_valid:
-        return pa.scalar(None, type_)
+        return make_scalar(None, type_)
     if scalar.type.equals(type_):
         return scalar
     if _is_counted(type_):
@@ -44,7 +45,7 @@ def fit_value(scalar: pa.Scalar, type_: pa.DataType) -> pa.Scalar | None:
 def _fit_other(scalar: pa.Scalar, type_: pa.DataType) -> pa.Scalar | None:
     if pt.is_floating(type_) and is_number(scalar.type):
         wide = float(scalar.as_py())
-        fitted = pa.scalar(wide, pa.float64()).cast(type_, safe=False)
+        fitted = make_scalar(wide, pa.float64()).cast(type_, safe=False)
         return None if math.isinf(fitted.as_py()) and not math.isinf(wide) else fitted
     same_kind = (is_text(type_) and is_text(scalar.type)) or (
         is_bytes(type_) and is_bytes(scalar.type)
@@ -52,7 +53,7 @@ def _fit_other(scalar: pa.Scalar, type_: pa.DataType) -> pa.Scalar | None:
     if same_kind and not (
         pt.is_fixed_size_binary(type_) and len(scalar.as_py()) != type_.byte_width
     ):
-        return pa.scalar(scalar.as_py(), type_)
+        return make_scalar(scalar.as_py(), type_)
     return None
 
 
@@ -91,8 +92,7 @@ def _compare_unreachable(
     op: Comparison, operand: Expression, place: Fraction | float, type_: pa.DataType
 ) -> Expression:
     low, high = _bounds(type_)
-    always = Compare(Comparison.GE, operand, Literal(_at(low, type_)))
-    never = Compare(Comparison.LT, operand, Literal(_at(low, type_)))
+    always, never = _always_and_never(operand, low, type_)
     if math.isnan(place) or place > high:
         return never if op in _UPPER or op is Comparison.EQ else always
     if place < low:
@@ -103,6 +103,17 @@ def _compare_unreachable(
         return always
     below = Literal(_at(math.floor(place), type_))
     return Compare(Comparison.GT if op in _UPPER else Comparison.LE, operand, below)
+
+
+def _always_and_never(
+    operand: Expression, low: int, type_: pa.DataType
+) -> tuple[Expression, Expression]:
+    """Return tests that hold for every and for no value, and are unknown for a missing one."""
+    if is_number(type_):
+        least = Literal(_at(low, type_))
+        return Compare(Comparison.GE, operand, least), Compare(Comparison.LT, operand, least)
+    # The first instant of a type lies outside the calendar Python can show.
+    return Compare(Comparison.EQ, operand, operand), Compare(Comparison.NE, operand, operand)
 
 
 def _is_counted(type_: pa.DataType) -> bool:
@@ -144,7 +155,7 @@ def _nanoseconds(scalar: pa.Scalar, *, time: bool = False) -> int:
 
 
 def _parse_instant(scalar: pa.Scalar) -> pa.Scalar:
-    text = pa.array([scalar.as_py()], pa.string())
+    text = pa.repeat(scalar, 1)
     try:
         return cast(text, pa.timestamp("ns"))[0]
     except ExpressionError:
@@ -152,7 +163,7 @@ def _parse_instant(scalar: pa.Scalar) -> pa.Scalar:
 
 
 def _parse_time(scalar: pa.Scalar) -> pa.Scalar:
-    return cast(pa.array([scalar.as_py()], pa.string()), pa.time64("ns"))[0]
+    return cast(pa.repeat(scalar, 1), pa.time64("ns"))[0]
 
 
 def _bounds(type_: pa.DataType) -> tuple[int, int]:
@@ -167,9 +178,9 @@ def _bounds(type_: pa.DataType) -> tuple[int, int]:
 
 def _at(place: int, type_: pa.DataType) -> pa.Scalar:
     if pt.is_integer(type_):
-        return pa.scalar(place, type_)
+        return make_scalar(place, type_)
     if pt.is_decimal(type_):
         with decimal.localcontext(prec=80):
             return pa.scalar(decimal.Decimal(place).scaleb(-type_.scale), type_)
     counter = pa.int32() if type_.bit_width == 32 else pa.int64()
-    return pa.scalar(place, counter).cast(type_)
+    return make_scalar(place, counter).cast(type_)

@@ -155,10 +155,7 @@ def _text_literal(scalar: pa.Scalar) -> str:
         return _quote(scalar.as_py())
     if pt.is_binary(type_) or pt.is_large_binary(type_) or pt.is_fixed_size_binary(type_):
         return f"X'{scalar.as_py().hex()}'"
-    if pt.is_date(type_):
-        return f"DATE '{scalar}'"
-    if pt.is_timestamp(type_):
-        return f"TIMESTAMP '{scalar}'"
-    if pt.is_time(type_):
-        return f"TIME '{scalar}'"
+    if pt.is_temporal(type_) and not (pt.is_interval(type_) or pt.is_duration(type_)):
+        word = "DATE" if pt.is_date(type_) else "TIME" if pt.is_time(type_) else "TIMESTAMP"
+        return f"{word} '{scalar.cast(pa.string()).as_py()}'"
     return _quote(str(scalar))

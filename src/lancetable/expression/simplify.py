@@ -93,4 +93,4 @@ def is_null_literal(expression: Expression) -> bool:
     return isinstance(expression, Literal) and not expression.scalar.is_valid
 
 
-NULL_BOOLEAN = Literal(pa.scalar(None, pa.bool_()))
+NULL_BOOLEAN = literal(None, pa.bool_())

@@ -13,6 +13,8 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancetable.expression.scalars import make_scalar
+
 
 class Comparison(enum.Enum):
     """The comparison operators; the value is the operator's SQL text."""
@@ -249,7 +251,7 @@ Expression: TypeAlias = (
 
 def literal(value: object, type: pa.DataType | None = None) -> Literal:  # noqa: A002
     """Make a constant of a Python value."""
-    return Literal(pa.scalar(value, type))
+    return Literal(make_scalar(value, type))
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:

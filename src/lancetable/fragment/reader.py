@@ -55,6 +55,12 @@ class FragmentReader:
         live = self._live_mask(start, stop)
         return np.arange(start, stop) if live is None else np.flatnonzero(live) + start
 
+    def chosen_offsets(self, start: int, stop: int, mask: Mask) -> npt.NDArray[np.int64]:
+        """Return the offsets of the live rows of a range that a mask over them keeps."""
+        live = self._live_mask(start, stop)
+        chosen = np.flatnonzero(mask)
+        return chosen + start if live is None else np.flatnonzero(live)[chosen] + start
+
     def live_rows_within(self, start: int, stop: int) -> int:
         """Return how many rows of a range are not deleted."""
         deletions = self.opened.deletions

@@ -7,10 +7,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lancetable.format.arrays import booleans, numbers
+
 Columns: TypeAlias = list[list[pa.Array]]
 """For every column its chunks; the chunk lengths of all columns add up to the same number."""
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
+
+SPARSE = 0.1
+"""Below this share of rows, places are used instead of a mask."""
 
 
 def rows_of(column: Sequence[pa.Array]) -> int:
@@ -20,8 +25,25 @@ def rows_of(column: Sequence[pa.Array]) -> int:
 
 def keep(columns: Columns, mask: Mask) -> Columns:
     """Return the rows for which the mask is true."""
-    chosen = pa.array(mask)
+    if np.count_nonzero(mask) < SPARSE * len(mask):
+        places = np.flatnonzero(mask)
+        return [_pick(column, places) for column in columns]
+    chosen = booleans(mask)
     return [_keep(column, chosen) for column in columns]
+
+
+def _pick(column: Sequence[pa.Array], places: npt.NDArray[np.int64]) -> list[pa.Array]:
+    """Take a few rows by their places, which is quicker than looking at a mask for all."""
+    if len(column) == 1:
+        return [column[0].take(numbers(places))]
+    kept, start = [], 0
+    for chunk in column:
+        stop = start + len(chunk)
+        first, last = np.searchsorted(places, [start, stop])
+        if first < last:
+            kept.append(chunk.take(numbers(places[first:last] - start)))
+        start = stop
+    return kept
 
 
 def _keep(column: Sequence[pa.Array], mask: pa.BooleanArray) -> list[pa.Array]:
@@ -40,7 +62,7 @@ def reorder(columns: Columns, order: npt.NDArray[np.int64]) -> Columns:
     """Return the rows at the given positions, in that order."""
     if not columns:
         return []
-    positions = pa.array(order)
+    positions = numbers(order)
     try:
         whole = [column[0] if len(column) == 1 else pa.concat_arrays(column) for column in columns]
     except pa.ArrowInvalid:  # together they are too long for the offsets of one array

@@ -75,6 +75,6 @@ def _late(
     if found == len(mask):
         return reader.read_live(plan.late, window.start, window.stop)
     if found < plan.gather_below * len(mask):
-        offsets = reader.live_offsets(window.start, window.stop)[mask]
+        offsets = reader.chosen_offsets(window.start, window.stop, mask)
         return reader.read(plan.late, offsets)
     return keep(reader.read_live(plan.late, window.start, window.stop), mask)

@@ -118,6 +118,7 @@ def test_a_misfit_is_explained(text, words, position):
         ("dec = 1e10", "dec < -999.99"),
         ("day > '2020-01-31'", "day > (DATE '2020-01-31')"),
         ("day >= timestamp '2020-01-31 00:00:01'", "day > (DATE '2020-01-31')"),
+        ("day = timestamp '2020-01-31 00:00:01'", "day <> day"),
         ("NOT (i8 < 5 OR b)", "(i8 >= 5) AND (NOT b)"),
         ("i8 < 2 + 3", "i8 < 5"),
         ("b AND TRUE", "b"),

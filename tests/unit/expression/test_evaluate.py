@@ -202,6 +202,20 @@ def test_masks_of_random_columns_agree_with_a_plain_loop():
         assert evaluate_mask(bound, part).tolist() == wanted
 
 
+def test_a_plain_filter_does_not_wait_for_pandas():
+    code = """
+import sys
+import pyarrow as pa
+from lancetable.expression import bind_predicate, evaluate_mask, parse
+batch = pa.record_batch({"i": pa.nulls(3, pa.int32()), "f": pa.nulls(3, pa.float32()),
+                         "s": pa.nulls(3, pa.string()), "d": pa.nulls(3, pa.date32())})
+text = "i < 5 AND f > 0.5 AND s = 'x' OR i >= 1000000000000 OR d > '2020-01-01'"
+evaluate_mask(bind_predicate(parse(text), batch.schema), batch)
+sys.exit("pandas" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_the_parser_is_loaded_only_to_parse():
     code = "import sys, lancetable.expression; sys.exit('sqlglot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

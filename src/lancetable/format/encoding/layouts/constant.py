@@ -82,6 +82,7 @@ class OpenConstantPage:
         self._rep = rep
         self._def = def_
         self._starts = None
+        self._cell = _bytes_of(value) if rep is None and def_ is None else None
         if rep is not None:
             self._starts = np.append(np.flatnonzero(rep == layers.max_rep), len(rep))
             if len(self._starts) - 1 != rows or (rows and self._starts[0] != 0):
@@ -107,8 +108,8 @@ class OpenConstantPage:
         return Entries(Repeated(self._value, values), rep, def_, slice(0, count))
 
     def cell(self, row: int) -> bytes | None:
-        """Constant values are made, not found."""
-        return None
+        """Return the one value of a page without levels."""
+        return self._cell
 
     def _entries(self, rows: Rows) -> Integers:
         starts = np.asarray(self._starts)
@@ -117,6 +118,14 @@ class OpenConstantPage:
         return np.concatenate(
             [np.arange(a, b) for a, b in zip(starts[rows], starts[rows + 1], strict=True)]
         )
+
+
+def _bytes_of(value: Block | None) -> bytes | None:
+    if isinstance(value, FixedWidth):
+        return value.data.tobytes()
+    if isinstance(value, VariableWidth):
+        return value.data[int(value.offsets[0]) : int(value.offsets[1])].tobytes()
+    return None
 
 
 def _levels(data: Bytes, compression: Compression | None, count: int) -> Levels | None:

@@ -1,0 +1,394 @@
+"""What does the table look like after an operation: the next manifest, and its index segments.
+
+Nothing is read or written here, and the same inputs give the same version again, so a commit that
+loses a race is simply applied to the winner's version.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple, assert_never
+
+from lancetable.commit import coverage, lineage
+from lancetable.commit.clone import cloned
+from lancetable.commit.files import storage_version, tidy, with_bases, with_file
+from lancetable.commit.finish import finished, next_fragment_id
+from lancetable.commit.metadata import updated_config
+from lancetable.commit.transaction import (
+    Append,
+    Clone,
+    CreateIndex,
+    DataReplacement,
+    Delete,
+    Merge,
+    Operation,
+    Overwrite,
+    Project,
+    Replacement,
+    ReserveFragments,
+    Restore,
+    Rewrite,
+    Unknown,
+    Update,
+    UpdateBases,
+    UpdateConfig,
+    UpdateMemWalState,
+    UpdateMode,
+)
+from lancetable.errors import InputError, UnsupportedError
+from lancetable.format.manifest import (
+    Fragment,
+    IndexSegment,
+    Manifest,
+    WriterVersion,
+)
+from lancetable.format.manifest.flags import Feature
+from lancetable.format.manifest.fragments import EditedFragments
+
+_SPILLED = (-3, -4, -5)
+
+
+class State(NamedTuple):
+    """A version to be; ``indices`` is ``None`` when the segments stay as they were."""
+
+    manifest: Manifest
+    indices: tuple[IndexSegment, ...] | None = None
+
+
+def _none() -> Sequence[IndexSegment]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an operation needs to know beside the manifest it is applied to."""
+
+    now: datetime
+    writer: WriterVersion
+    indices: Callable[[], Sequence[IndexSegment]] = _none
+    """The segments of the manifest; asked for only when an operation may change them."""
+    restored: State | None = None
+    """The version to go back to, for Restore."""
+    storage_version: str | None = None
+    """The version of new data files, when an Overwrite changes it and brings no files."""
+    transaction_file: str = ""
+
+
+def apply(manifest: Manifest, operation: Operation, context: Context) -> State:
+    """Return the version that an operation makes of a version.
+
+    Raises:
+        InputError: the operation does not fit the version.
+        UnsupportedError: the operation, or what it would have to change, is not known.
+    """
+    if isinstance(operation, Clone):
+        state = State(*cloned(manifest, operation, context.indices()))
+        version = manifest.version
+    else:
+        state = _applied(manifest, operation, context)
+        version = manifest.version + 1
+    made = replace(
+        state.manifest,
+        version=version,
+        timestamp=context.now,
+        writer=context.writer,
+        transaction_file=context.transaction_file,
+        branch=state.manifest.branch if isinstance(operation, Clone) else manifest.branch,
+    )
+    return State(finished(manifest, made, state.indices), state.indices)
+
+
+def _applied(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
+    manifest: Manifest, operation: Operation, context: Context
+) -> State:
+    match operation:
+        case Append(fragments):
+            return State(_added(manifest, fragments))
+        case Delete(updated, deleted, _):
+            return _deleted(manifest, updated, frozenset(deleted), context)
+        case Overwrite():
+            return _overwritten(manifest, operation, context)
+        case CreateIndex():
+            return State(manifest, coverage.after_create(context.indices(), operation))
+        case Rewrite():
+            return _rewritten(manifest, operation, context)
+        case Merge():
+            return _merged(manifest, operation, context)
+        case Restore(version):
+            return _restored(manifest, version, context)
+        case ReserveFragments(count):
+            reserved = next_fragment_id(manifest) + count - 1
+            return State(replace(manifest, max_fragment_id=reserved))
+        case Update():
+            return _updated(manifest, operation, context)
+        case Project():
+            return _projected(manifest, operation, context)
+        case UpdateConfig():
+            return State(updated_config(manifest, operation))
+        case DataReplacement(replacements):
+            return _replaced(manifest, replacements, context)
+        case UpdateMemWalState(tables):
+            segments = coverage.after_merge_of_log(
+                context.indices(), tables, version=manifest.version + 1, now=context.now
+            )
+            return State(manifest, segments)
+        case UpdateBases(bases):
+            return State(replace(manifest, base_paths=with_bases(manifest.base_paths, bases)))
+        case Unknown(name):
+            raise UnsupportedError(f"operation {name!r} is not known to this release")
+        case Clone():
+            raise InputError("a clone begins a table and cannot follow a version of one")
+        case _:
+            assert_never(operation)
+
+
+def _is_stable(manifest: Manifest) -> bool:
+    return bool(manifest.reader_flags & Feature.STABLE_ROW_IDS)
+
+
+def _numbered(fragments: Iterable[Fragment], first: int) -> list[Fragment]:
+    """Return new fragments with the ids they get."""
+    return [fragment._replace(id=first + place) for place, fragment in enumerate(fragments)]
+
+
+def _added(
+    manifest: Manifest,
+    new: Iterable[Fragment],
+    *,
+    changed: Mapping[int, Fragment] | None = None,
+    removed: frozenset[int] = frozenset(),
+    origins: Sequence[Fragment] = (),
+) -> Manifest:
+    """Return the manifest with new fragments, which get ids, beside changed and removed ones."""
+    added = _numbered(map(tidy, new), next_fragment_id(manifest))
+    next_row_id = manifest.next_row_id
+    if added and _is_stable(manifest):
+        added, next_row_id = lineage.number_new(added, next_row_id, manifest.version + 1, origins)
+    edited = EditedFragments(manifest.fragments, changed=changed, removed=removed, added=added)
+    return replace(manifest, fragments=edited, next_row_id=next_row_id)
+
+
+def _changed(
+    manifest: Manifest, fragments: Sequence[Fragment], removed: frozenset[int] = frozenset()
+) -> dict[int, Fragment]:
+    """Return changed fragments by id; all of them, and the removed ones, must be there."""
+    changed = {fragment.id: tidy(fragment) for fragment in fragments}
+    missing = (changed.keys() | removed) - _found(manifest, changed.keys() | removed).keys()
+    if missing:
+        raise InputError(
+            f"fragment {min(missing)} is to be changed, but version {manifest.version} has none"
+        )
+    return changed
+
+
+def _found(manifest: Manifest, ids: Iterable[int]) -> dict[int, Fragment]:
+    """Return the fragments with these ids, as far as there are any."""
+    found = {}
+    find = getattr(manifest.fragments, "find", None)
+    if find is None:
+        wanted = set(ids)
+        return {one.id: one for one in manifest.fragments if one.id in wanted}
+    for id_ in ids:
+        place = find(id_)
+        if place is not None:
+            found[id_] = manifest.fragments[place]
+    return found
+
+
+def _existing(manifest: Manifest) -> Callable[[], frozenset[int]]:
+    return lambda: frozenset(fragment.id for fragment in manifest.fragments)
+
+
+def _with_retained(
+    made: Manifest, before: Sequence[IndexSegment], segments: Sequence[IndexSegment]
+) -> State:
+    kept = coverage.retained(segments, made.schema, _existing(made))
+    return State(made, None if kept == tuple(before) else kept)
+
+
+def _deleted(
+    manifest: Manifest, updated: Sequence[Fragment], removed: frozenset[int], context: Context
+) -> State:
+    changed = _changed(manifest, updated, removed)
+    edited = EditedFragments(manifest.fragments, changed=changed, removed=removed)
+    made = replace(manifest, fragments=edited)
+    if not removed:
+        return State(made)
+    segments = context.indices()
+    return _with_retained(made, segments, segments)
+
+
+def _overwritten(manifest: Manifest, operation: Overwrite, context: Context) -> State:
+    emptied = replace(
+        manifest,
+        fragments=(),
+        schema=operation.schema,
+        config={**(manifest.config or {}), **operation.config_upsert_values},
+        data_format=storage_version(operation.fragments)
+        or context.storage_version
+        or manifest.data_format,
+        max_fragment_id=next_fragment_id(manifest) - 1 if next_fragment_id(manifest) else None,
+        index_section=None,
+    )
+    if operation.initial_bases:
+        if manifest.version:
+            raise InputError("base paths can be given with the first version of a table only")
+        emptied = replace(emptied, base_paths=with_bases((), operation.initial_bases))
+    return State(_added(emptied, operation.fragments), ())
+
+
+def _rewritten(manifest: Manifest, operation: Rewrite, context: Context) -> State:
+    removed = frozenset(one.id for group in operation.groups for one in group.old_fragments)
+    _changed(manifest, (), removed)
+    free = next_fragment_id(manifest)
+    added: list[Fragment] = []
+    groups = []
+    for old, new in operation.groups:
+        named = []
+        for fragment in new:
+            named.append(fragment if fragment.id else fragment._replace(id=free))
+            free += not fragment.id
+        groups.append((old, named))
+        added.extend(map(tidy, named))
+    if _is_stable(manifest) and any(fragment.row_ids is None for fragment in added):
+        raise InputError("rewritten fragments must bring the row ids of their rows")
+    edited = EditedFragments(manifest.fragments, removed=removed, added=added)
+    numbered = replace(operation, groups=tuple(type(operation.groups[0])(*g) for g in groups))
+    segments = context.indices()
+    after = coverage.after_rewrite(segments, numbered, stable_row_ids=_is_stable(manifest))
+    return State(replace(manifest, fragments=edited), None if after == tuple(segments) else after)
+
+
+def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
+    fragments = [tidy(fragment) for fragment in operation.fragments]
+    next_row_id = manifest.next_row_id
+    if _is_stable(manifest):
+        version = manifest.version + 1
+        fresh = [one for one in fragments if one.row_ids is None]
+        numbered, next_row_id = lineage.number_new(fresh, next_row_id, version)
+        numbers = iter(numbered)
+        fragments = [
+            next(numbers) if one.row_ids is None else lineage.touch_all(one, version)
+            for one in fragments
+        ]
+    fragments.sort(key=lambda fragment: fragment.id)
+    if len({fragment.id for fragment in fragments}) != len(fragments):
+        raise InputError("two fragments of the merged table share one id")
+    made = replace(
+        manifest,
+        fragments=tuple(fragments),
+        schema=operation.schema,
+        next_row_id=next_row_id,
+    )
+    segments = context.indices()
+    return _with_retained(made, segments, segments)
+
+
+def _restored(manifest: Manifest, version: int, context: Context) -> State:
+    if context.restored is None or context.restored.manifest.version != version:
+        raise InputError(f"version {version} is not at hand to be restored")
+    old, segments = context.restored
+    used = max(next_fragment_id(manifest), next_fragment_id(old)) - 1
+    made = replace(
+        old,
+        version=manifest.version,
+        max_fragment_id=used if used >= 0 else None,
+        next_row_id=max(manifest.next_row_id, old.next_row_id),
+        max_allocated_field_id=max(
+            (
+                id_
+                for id_ in (manifest.max_allocated_field_id, old.max_allocated_field_id)
+                if id_ is not None
+            ),
+            default=None,
+        ),
+    )
+    return State(made, segments if segments is not None else ())
+
+
+def _updated(manifest: Manifest, operation: Update, context: Context) -> State:
+    removed = frozenset(operation.removed_fragment_ids)
+    changed = _changed(manifest, operation.updated_fragments, removed)
+    stable = _is_stable(manifest)
+    origins: Sequence[Fragment] = ()
+    if stable and operation.new_fragments:
+        origins = tuple(_found(manifest, changed.keys() | removed).values())
+    if stable and operation.update_mode is UpdateMode.REWRITE_COLUMNS:
+        changed = {id_: _touched(one, operation, manifest) for id_, one in changed.items()}
+    made = _added(
+        manifest, operation.new_fragments, changed=changed, removed=removed, origins=origins
+    )
+    segments = before = tuple(context.indices())
+    if segments:
+        if operation.fields_modified:
+            fields = frozenset(operation.fields_modified)
+            segments = coverage.without_values(segments, changed.keys(), fields)
+        if stable and operation.update_mode is UpdateMode.REWRITE_ROWS:
+            segments = coverage.with_moved_rows(
+                segments,
+                changed.keys() | removed,
+                _moved_only(made, operation),
+                frozenset(operation.fields_for_preserving_frag_bitmap),
+            )
+        if operation.compacted_sstables:
+            segments = coverage.after_merge_of_log(
+                segments,
+                operation.compacted_sstables,
+                version=manifest.version + 1,
+                now=context.now,
+            )
+    elif operation.compacted_sstables:
+        raise InputError("the table has no write-ahead log whose progress could be recorded")
+    return _with_retained(made, before, segments)
+
+
+def _touched(fragment: Fragment, operation: Update, manifest: Manifest) -> Fragment:
+    offsets = lineage.matched_offsets(
+        fragment, operation.updated_fragment_offsets, operation.updated_fragment_offset_bitmaps
+    )
+    version = manifest.version + 1
+    if offsets is None:
+        return lineage.touch_all(fragment, version)
+    return lineage.touch(fragment, offsets, version)
+
+
+def _moved_only(made: Manifest, operation: Update) -> frozenset[int]:
+    """Return the ids of new fragments that hold no inserted rows."""
+    added = made.fragments.added if isinstance(made.fragments, EditedFragments) else ()
+    pairs = zip(operation.new_fragments, added, strict=True)
+    return frozenset(named.id for given, named in pairs if lineage.is_moved_only(given))
+
+
+def _projected(manifest: Manifest, operation: Project, context: Context) -> State:
+    live = {field.id for field in operation.schema.walk()}.union(_SPILLED)
+    changed = {}
+    for fragment in manifest.fragments:
+        files = tuple(file for file in fragment.files if not live.isdisjoint(file.fields))
+        if len(files) != len(fragment.files):
+            # A fragment without any file could not tell how many rows it has.
+            changed[fragment.id] = fragment._replace(files=files or fragment.files[:1])
+    schema = replace(operation.schema, metadata=manifest.schema.metadata)
+    made = replace(
+        manifest, schema=schema, fragments=EditedFragments(manifest.fragments, changed=changed)
+    )
+    segments = context.indices()
+    return _with_retained(made, segments, segments)
+
+
+def _replaced(manifest: Manifest, replacements: Sequence[Replacement], context: Context) -> State:
+    fields = {replacement.new_file.fields for replacement in replacements}
+    if len(fields) > 1:
+        raise InputError("all new files of a data replacement must hold the same columns")
+    found = _found(manifest, [replacement.fragment_id for replacement in replacements])
+    changed: dict[int, Fragment] = {}
+    for id_, file in replacements:
+        if id_ not in found:
+            raise InputError(f"fragment {id_} gets a new file, but is not there any more")
+        changed[id_] = with_file(changed.get(id_, found[id_]), file)
+        if _is_stable(manifest):
+            changed[id_] = lineage.touch_all(changed[id_], manifest.version + 1)
+    made = replace(manifest, fragments=EditedFragments(manifest.fragments, changed=changed))
+    before = tuple(context.indices())
+    replaced_fields = frozenset(id_ for listed in fields for id_ in listed)
+    after = coverage.without_values(before, changed.keys(), replaced_fields)
+    return State(made, None if after == before else after)

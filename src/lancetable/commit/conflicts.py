@@ -1,0 +1,117 @@
+"""May an operation still be committed after another one was: the conflict rules, without any I/O.
+
+===============  =================================================================================
+answer           meaning
+===============  =================================================================================
+Compatible       both may land; ``merge`` names fragments in which both deleted rows
+Rebased          both may land if this one is changed a little
+Conflicting      only one may land; ``retryable`` when the work can be done again on the new version
+===============  =================================================================================
+
+The rules are those of the specification as the reference implementation applies them, nowhere
+weaker. Inserted keys are compared whether a primary key is declared or not.
+"""
+
+from typing import assert_never
+
+from lancetable.commit.rules import indices, log, rows, schema, table
+from lancetable.commit.rules.verdicts import (
+    FINE,
+    Compatible,
+    Conflicting,
+    Facts,
+    Rebased,
+    Verdict,
+    stop,
+)
+from lancetable.commit.transaction import (
+    Append,
+    Clone,
+    CreateIndex,
+    DataReplacement,
+    Delete,
+    Merge,
+    Operation,
+    Overwrite,
+    Project,
+    ReserveFragments,
+    Restore,
+    Rewrite,
+    Transaction,
+    Unknown,
+    Update,
+    UpdateBases,
+    UpdateConfig,
+    UpdateMemWalState,
+)
+
+__all__ = ["Compatible", "Conflicting", "Facts", "Rebased", "Verdict", "judge"]
+
+NO_FACTS = Facts()
+
+
+def judge(mine: Transaction, theirs: Transaction | None, facts: Facts = NO_FACTS) -> Verdict:
+    """Say whether ``mine`` may follow ``theirs``, which was committed since ``mine`` read."""
+    if theirs is None:
+        return stop("another writer left no record of what it did")
+    own, other = mine.operation, theirs.operation
+    if isinstance(other, Unknown):
+        return stop(f"another writer did {other.name!r}, which this release does not know")
+    if isinstance(own, Unknown | Clone):
+        return stop("nothing may come before the first version of a table")
+    if isinstance(other, Clone | ReserveFragments):
+        return FINE
+    if isinstance(other, Restore | Overwrite) and not isinstance(own, Restore | Overwrite):
+        return table.after_replacement(own, other)
+    return _judged(own, other, facts)
+
+
+def _judged(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
+    own: Append
+    | Delete
+    | Overwrite
+    | CreateIndex
+    | Rewrite
+    | Merge
+    | Restore
+    | ReserveFragments
+    | Update
+    | Project
+    | UpdateConfig
+    | DataReplacement
+    | UpdateMemWalState
+    | UpdateBases,
+    other: Operation,
+    facts: Facts,
+) -> Verdict:
+    match own:
+        case Append():
+            return schema.for_append(other)
+        case Delete():
+            return rows.for_delete(own, other, facts)
+        case Overwrite():
+            return table.for_overwrite(own, other)
+        case CreateIndex():
+            return indices.for_index(own, other)
+        case Rewrite():
+            return rows.for_rewrite(own, other)
+        case Merge():
+            return schema.for_merge(other)
+        case Restore():
+            return table.for_restore(other)
+        case ReserveFragments():
+            return FINE
+        case Update():
+            return rows.for_update(own, other, facts)
+        case Project():
+            return schema.for_project(own, other)
+        case UpdateConfig():
+            return table.for_config(own, other)
+        case DataReplacement():
+            return rows.for_replacement(own, other)
+        case UpdateMemWalState():
+            return log.for_log(own, other)
+        case UpdateBases():
+            return table.for_bases(own, other)
+        case _:
+            assert_never(own)

@@ -1,0 +1,65 @@
+"""Which files do fragments and tables consist of after files were replaced or added."""
+
+from collections.abc import Iterable, Sequence
+
+from lancetable.errors import InputError
+from lancetable.format.manifest import BasePath, DataFile, Fragment
+
+TOMBSTONE = -2
+"""The id of a column whose values now stand in another file."""
+
+
+def tidy(fragment: Fragment) -> Fragment:
+    """Return the fragment without files all of whose columns were replaced by other files."""
+    if not any(TOMBSTONE in file.fields for file in fragment.files):
+        return fragment
+    files = tuple(file for file in fragment.files if any(id_ != TOMBSTONE for id_ in file.fields))
+    return fragment._replace(files=files)
+
+
+def storage_version(fragments: Sequence[Fragment]) -> str | None:
+    """Return the newest version of the files of new fragments."""
+    versions = {(file.major, file.minor) for fragment in fragments for file in fragment.files}
+    if not versions:
+        return None
+    major, minor = max(versions)
+    return f"{major}.{minor}" if major >= 2 else "0.1"
+
+
+def with_file(fragment: Fragment, file: DataFile) -> Fragment:
+    """Return the fragment with a file in place of the one that holds the same columns.
+
+    Raises:
+        InputError: some other combination of columns is in the way.
+    """
+    files = list(fragment.files)
+    for place, old in enumerate(files):
+        if old.fields == file.fields and (old.major, old.minor) == (file.major, file.minor):
+            columns = file.column_indices or old.column_indices
+            files[place] = file._replace(column_indices=columns)
+            return fragment._replace(files=tuple(files))
+    held = {id_ for old in files for id_ in old.fields}
+    if held.intersection(file.fields):
+        raise InputError(
+            f"no file of fragment {fragment.id} holds exactly the columns {list(file.fields)} in "
+            f"version {file.major}.{file.minor}; rewrite the columns instead"
+        )
+    return fragment._replace(files=(*files, file))
+
+
+def with_bases(known: tuple[BasePath, ...], new: Iterable[BasePath]) -> tuple[BasePath, ...]:
+    """Return base paths with new ones, which get an id when theirs is 0.
+
+    Raises:
+        InputError: two of them would share an id, a name or a path.
+    """
+    bases = list(known)
+    for base in new:
+        id_ = base.id or max((one.id for one in bases), default=0) + 1
+        for one in bases:
+            if one.id == id_ or one.path == base.path or (base.name and one.name == base.name):
+                raise InputError(
+                    f"base path {base.path!r} shares its id, name or path with {one.path!r}"
+                )
+        bases.append(base._replace(id=id_))
+    return tuple(bases)

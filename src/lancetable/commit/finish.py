@@ -1,0 +1,132 @@
+"""What follows from the content of a version: its feature flags and the largest ids in use."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from lancetable.format.manifest import ColumnSequence, Fragment, IndexSegment, Manifest
+from lancetable.format.manifest.flags import STICKY, Feature
+from lancetable.format.manifest.fragments import EditedFragments
+from lancetable.format.manifest.fragments.codec import StoredFragments
+
+_LEGACY = (0, 1)
+
+
+def next_fragment_id(manifest: Manifest) -> int:
+    """Return the smallest id that no fragment ever had."""
+    fragments, known = manifest.fragments, manifest.max_fragment_id
+    largest: int | None
+    if not isinstance(fragments, StoredFragments):
+        largest = max((fragment.id for fragment in fragments), default=None)
+    elif known is None:
+        # Old writers left the number out although fragments exist.
+        largest = fragments.largest_id()
+    else:
+        largest = fragments.last_id()
+    return max(-1 if known is None else known, -1 if largest is None else largest) + 1
+
+
+def finished(before: Manifest, made: Manifest, indices: Sequence[IndexSegment] | None) -> Manifest:
+    """Return the manifest with the numbers and flags that its content asks for.
+
+    ``indices`` is ``None`` when they are those of the version before.
+    """
+    largest = _largest_new_id(before, made)
+    known = [id_ for id_ in (made.max_fragment_id, largest) if id_ is not None]
+    reader, writer = _flags(before, made, indices)
+    lasting = made.max_allocated_field_id
+    if lasting is not None:
+        lasting = max(lasting, *(field.id for field in made.schema.walk()))
+    return replace(
+        made,
+        max_fragment_id=max(known, default=None),
+        reader_flags=reader,
+        writer_flags=writer,
+        max_allocated_field_id=lasting,
+    )
+
+
+def _largest_new_id(before: Manifest, made: Manifest) -> int | None:
+    fragments = made.fragments
+    used = next_fragment_id(before) - 1
+    if isinstance(fragments, EditedFragments):
+        added = max((fragment.id for fragment in fragments.added), default=-1)
+    elif fragments is before.fragments:
+        added = -1
+    else:
+        added = max((fragment.id for fragment in fragments), default=-1)
+    largest = max(used, added)
+    return largest if largest >= 0 else None
+
+
+def _flags(
+    before: Manifest, made: Manifest, indices: Sequence[IndexSegment] | None
+) -> tuple[int, int]:
+    both = before.reader_flags & Feature.STABLE_ROW_IDS
+    both |= (before.reader_flags | made.reader_flags) & STICKY & ~Feature.LASTING_FIELD_IDS
+    old = before.reader_flags
+    if _any(before, made, old & Feature.DELETION_FILES, _has_deletions):
+        both |= Feature.DELETION_FILES
+    if _any(before, made, old & Feature.SPILLED_ROW_LINEAGE, _is_spilled):
+        both |= Feature.SPILLED_ROW_LINEAGE
+    if _mixes_versions(before, made):
+        both |= Feature.MIXED_FILE_VERSIONS
+    if made.base_paths:
+        both |= Feature.BASE_PATHS
+    if indices is None:
+        both |= old & Feature.COVERING_INDEX
+    elif any(segment.covering_fields for segment in indices):
+        both |= Feature.COVERING_INDEX
+    writer = both | (Feature.TABLE_CONFIG if made.config else 0)
+    if made.max_allocated_field_id is not None:
+        writer |= Feature.LASTING_FIELD_IDS
+    return int(both), int(writer)
+
+
+def _any(before: Manifest, made: Manifest, had: int, has: Callable[[Fragment], bool]) -> bool:
+    """Say whether any fragment has something, looking at as few of them as possible."""
+    fragments = made.fragments
+    if fragments is before.fragments:
+        return bool(had)
+    if not isinstance(fragments, EditedFragments) or fragments.base is not before.fragments:
+        return any(map(has, fragments))
+    if any(map(has, fragments.added)) or any(map(has, fragments.changed.values())):
+        return True
+    if not had:
+        return False
+    return any(map(has, fragments)) if fragments.changed or fragments.removed else True
+
+
+def _has_deletions(fragment: Fragment) -> bool:
+    return fragment.deletion_file is not None
+
+
+def _is_spilled(fragment: Fragment) -> bool:
+    return any(
+        isinstance(sequence, ColumnSequence)
+        for sequence in (fragment.row_ids, fragment.created_at, fragment.last_updated_at)
+    )
+
+
+def _mixes_versions(before: Manifest, made: Manifest) -> bool:
+    """Say whether a new file has another version than the table says of new files."""
+    expected = _version(made.data_format)
+    fragments = made.fragments
+    if expected is None or fragments is before.fragments:
+        return False
+    new: Sequence[Fragment]
+    if isinstance(fragments, EditedFragments):
+        new = (*fragments.added, *fragments.changed.values())
+    else:
+        new = fragments
+    return any(
+        (_LEGACY if file.major < 2 else (file.major, file.minor)) != expected
+        for fragment in new
+        for file in fragment.files
+    )
+
+
+def _version(text: str) -> tuple[int, int] | None:
+    major, _, minor = text.partition(".")
+    if not (major.isdigit() and minor.isdigit()):
+        return None
+    return int(major), int(minor)

@@ -1,1 +1,0 @@
-"""What the table remembers about its write-ahead log."""

@@ -1,0 +1,1 @@
+"""The conflict rules, one module for each kind of change."""

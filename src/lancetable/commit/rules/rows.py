@@ -1,0 +1,150 @@
+"""When do changes of rows conflict: deleting, updating, moving and replacing them."""
+
+from lancetable.commit.coverage import is_system
+from lancetable.commit.keys import may_share
+from lancetable.commit.rules.log import generations
+from lancetable.commit.rules.verdicts import (
+    ALL_FRAGMENTS,
+    FINE,
+    LOG,
+    NULLS,
+    Compatible,
+    Facts,
+    Verdict,
+    first,
+    first_verdict,
+    retry,
+    stop,
+)
+from lancetable.commit.touched import meets, replaced_fields, touched
+from lancetable.commit.transaction import (
+    Append,
+    CreateIndex,
+    DataReplacement,
+    Delete,
+    Merge,
+    Operation,
+    Project,
+    Rewrite,
+    Update,
+    UpdateMemWalState,
+    UpdateMode,
+)
+
+
+def for_delete(own: Delete, other: Operation, facts: Facts) -> Verdict:
+    """Judge deleted rows."""
+    return first_verdict(
+        first(
+            (isinstance(other, Merge), ALL_FRAGMENTS), (isinstance(other, UpdateMemWalState), LOG)
+        ),
+        _overlapping(own, other, facts),
+    )
+
+
+def for_update(own: Update, other: Operation, facts: Facts) -> Verdict:
+    """Judge changed, inserted and removed rows."""
+    forbids = isinstance(other, Project) and not other.preserves_nullability
+    log = other.compacted_sstables if isinstance(other, Update | UpdateMemWalState) else ()
+    return first_verdict(
+        first((isinstance(other, Merge), ALL_FRAGMENTS), (forbids, NULLS)),
+        generations(own.compacted_sstables, log),
+        _inserted(own, other),
+        _overlapping(own, other, facts),
+    )
+
+
+def _inserted(own: Update, other: Operation) -> Verdict:
+    """Judge what concerns keys that an update inserts because they were not there."""
+    keys = own.inserted_rows
+    if keys is None:
+        return FINE
+    replaced = replaced_fields(other) if isinstance(other, DataReplacement) else frozenset()
+    unknown = isinstance(other, Update) and other.inserted_rows is None
+    shared = (
+        isinstance(other, Update)
+        and other.inserted_rows is not None
+        and may_share(keys, other.inserted_rows)
+    )
+    return first(
+        (
+            isinstance(other, Append),
+            retry("another writer appended rows, which may have the inserted keys"),
+        ),
+        (replaced.intersection(keys.field_ids), retry("another writer replaced values of the key")),
+        (unknown, retry("another writer changed rows, which may have the inserted keys now")),
+        (shared, retry("another writer inserted rows with the same keys")),
+    )
+
+
+def _overlapping(own: Delete | Update, other: Operation, facts: Facts) -> Verdict:
+    mine, their = touched(own), touched(other)
+    both = mine.all & their.all
+    if not both:
+        return FINE
+    deletes = isinstance(other, Delete | Update)
+    rewrites = isinstance(own, Update) and own.update_mode is UpdateMode.REWRITE_COLUMNS
+    removed = both & (their.removed | mine.removed)
+    known = facts.affected is not None and both <= facts.affected.keys()
+    if not deletes or rewrites or removed or not known:
+        return retry(f"another writer changed fragment {min(both)}")
+    if any(their.files[id_] != facts.files.get(id_) for id_ in both):
+        return retry(f"another writer changed columns of fragment {min(both)}")
+    return Compatible(both)
+
+
+def for_rewrite(own: Rewrite, other: Operation) -> Verdict:
+    """Judge rows that moved to other files."""
+    mine = touched(own).all
+    indexed = isinstance(other, CreateIndex) and any(
+        meets(segment.fragment_ids, mine) for segment in other.new_indices if not is_system(segment)
+    )
+    both = mine & touched(other).all
+    return first(
+        (isinstance(other, Merge), ALL_FRAGMENTS),
+        (indexed, retry("another writer indexed rows that were moved")),
+        (both, retry(f"another writer changed fragment {min(both, default=0)}")),
+    )
+
+
+def for_replacement(own: DataReplacement, other: Operation) -> Verdict:
+    """Judge files that replace the values of columns."""
+    mine, fields = touched(own).all, replaced_fields(own)
+    their = touched(other)
+    match other:
+        case Merge():
+            return ALL_FRAGMENTS
+        case UpdateMemWalState():
+            return LOG
+        case CreateIndex():
+            indexed = any(fields.intersection(segment.fields) for segment in other.new_indices)
+            return first((indexed, retry("another writer indexed the replaced column")))
+        case Project(schema, preserves):
+            dropped = not fields <= {one.id for one in schema.walk()}
+            return first(
+                (not preserves, NULLS),
+                (dropped, stop("another writer dropped the replaced column")),
+            )
+        case Rewrite():
+            return first((mine & their.all, retry("another writer moved rows of the fragment")))
+        case _:
+            return first(
+                (mine & their.removed, stop("another writer removed the fragment")),
+                (
+                    mine & their.updated and _changes(other, fields),
+                    retry("another writer changed values of the fragment"),
+                ),
+            )
+
+
+def _changes(other: Operation, fields: frozenset[int]) -> bool:
+    """Say whether values of the fields changed or moved inside fragments that were updated."""
+    match other:
+        case DataReplacement():
+            return bool(fields & replaced_fields(other))
+        case Update(update_mode=UpdateMode.REWRITE_COLUMNS, fields_modified=modified):
+            return bool(fields.intersection(modified))
+        case Update():
+            return True
+        case _:
+            return False

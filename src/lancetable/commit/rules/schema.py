@@ -1,0 +1,61 @@
+"""When do changes of the schema conflict, and what they ask of new rows."""
+
+from lancetable.commit.rules.verdicts import (
+    FINE,
+    LOG,
+    NULLS,
+    Verdict,
+    first,
+    retry,
+    stop,
+)
+from lancetable.commit.touched import is_descriptive
+from lancetable.commit.transaction import (
+    Append,
+    CreateIndex,
+    DataReplacement,
+    Merge,
+    Operation,
+    Project,
+    Update,
+    UpdateBases,
+    UpdateConfig,
+    UpdateMemWalState,
+)
+
+
+def may_forbid_nulls(other: Operation) -> bool:
+    """Say whether rows written before may hold nulls that the new schema forbids."""
+    return isinstance(other, Merge | Project) and not other.preserves_nullability
+
+
+def for_append(other: Operation) -> Verdict:
+    """Judge new rows."""
+    return first((isinstance(other, UpdateMemWalState), LOG), (may_forbid_nulls(other), NULLS))
+
+
+def for_merge(other: Operation) -> Verdict:
+    """Judge new columns, which name all fragments as they were."""
+    if isinstance(other, CreateIndex | UpdateBases):
+        return FINE
+    if isinstance(other, UpdateConfig):
+        changed = retry("another writer changed the metadata of the schema")
+        return first((is_descriptive(other), changed))
+    return first(
+        (isinstance(other, Project), stop("another writer changed the schema")),
+        (isinstance(other, UpdateMemWalState), LOG),
+        (True, retry("another writer changed the fragments of the table")),
+    )
+
+
+def for_project(own: Project, other: Operation) -> Verdict:
+    """Judge another schema over the same files."""
+    adds = isinstance(other, Append | Update | DataReplacement)
+    return first(
+        (isinstance(other, Merge | Project), retry("another writer changed the schema")),
+        (isinstance(other, UpdateMemWalState), LOG),
+        (
+            adds and not own.preserves_nullability,
+            retry("another writer added values, which may be null"),
+        ),
+    )

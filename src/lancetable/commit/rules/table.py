@@ -1,0 +1,98 @@
+"""When do changes of the whole table, of its configuration and of its bases conflict."""
+
+from lancetable.commit.rules.verdicts import FINE, LOG, Verdict, first, retry, stop
+from lancetable.commit.touched import is_descriptive
+from lancetable.commit.transaction import (
+    MapUpdate,
+    Merge,
+    Operation,
+    Overwrite,
+    Restore,
+    UpdateBases,
+    UpdateConfig,
+    UpdateMemWalState,
+)
+
+_SAME_CONFIG = stop("another writer changed the same configuration")
+_SAME_SCHEMA_METADATA = stop("another writer changed the metadata of the schema")
+
+
+def _config_keys(operation: Operation) -> frozenset[str]:
+    if isinstance(operation, Overwrite):
+        return frozenset(operation.config_upsert_values)
+    if isinstance(operation, UpdateConfig) and operation.config is not None:
+        return frozenset(operation.config.entries)
+    return frozenset()
+
+
+def for_overwrite(own: Overwrite, other: Operation) -> Verdict:
+    """Judge an operation that replaces all rows and the schema."""
+    return first(
+        (isinstance(other, UpdateMemWalState), LOG),
+        (_config_keys(own) & _config_keys(other), _SAME_CONFIG),
+        (isinstance(other, Overwrite), retry("another writer overwrote the table")),
+    )
+
+
+def for_restore(other: Operation) -> Verdict:
+    """Judge going back to an older version."""
+    described = isinstance(other, UpdateConfig) and is_descriptive(other)
+    return first(
+        (isinstance(other, UpdateMemWalState), LOG),
+        (described, _SAME_SCHEMA_METADATA),
+    )
+
+
+def after_replacement(own: Operation, other: Restore | Overwrite) -> Verdict:
+    """Judge what comes after the whole table was replaced."""
+    if isinstance(own, UpdateBases):
+        return FINE
+    if isinstance(own, UpdateConfig) and not is_descriptive(own):
+        return first((_config_keys(own) & _config_keys(other), _SAME_CONFIG))
+    verb = "restored an older version of" if isinstance(other, Restore) else "overwrote"
+    return stop(f"another writer {verb} the table")
+
+
+def for_config(own: UpdateConfig, other: Operation) -> Verdict:
+    """Judge changes of configuration and metadata."""
+    if isinstance(other, Merge):
+        return first((is_descriptive(own), retry("another writer changed the schema")))
+    if not isinstance(other, UpdateConfig):
+        return FINE
+    both_schema = own.schema_metadata is not None and other.schema_metadata is not None
+    fields = own.field_metadata.keys() & other.field_metadata.keys()
+    return first(
+        (both_schema, _SAME_SCHEMA_METADATA),
+        (fields, stop(f"another writer changed the metadata of field {min(fields, default=0)}")),
+        (_set_twice(own.config, other.config), _SAME_CONFIG),
+        (
+            _meet(own.table_metadata, other.table_metadata),
+            stop("another writer changed the same metadata of the table"),
+        ),
+    )
+
+
+def _set_twice(mine: MapUpdate | None, their: MapUpdate | None) -> bool:
+    """Say whether one side sets a key that the other sets or removes."""
+    if mine is None or their is None:
+        return False
+    shared = mine.entries.keys() & their.entries.keys()
+    return any(mine.entries[key] is not None or their.entries[key] is not None for key in shared)
+
+
+def _meet(mine: MapUpdate | None, their: MapUpdate | None) -> bool:
+    if mine is None or their is None:
+        return False
+    return mine.replace or their.replace or bool(mine.entries.keys() & their.entries.keys())
+
+
+def for_bases(own: UpdateBases, other: Operation) -> Verdict:
+    """Judge new base paths."""
+    if not isinstance(other, UpdateBases):
+        return FINE
+    for mine in own.new_bases:
+        for their in other.new_bases:
+            same_id = mine.id == their.id != 0
+            if same_id or mine.path == their.path or (mine.name and mine.name == their.name):
+                return stop(f"another writer added a base like {mine.path!r}")
+    return FINE

@@ -1,0 +1,188 @@
+"""Batches to fragments: new data files, a next one whenever one is full.
+
+One file is open at a time and each is complete before the next begins, so memory is bounded by the
+pages of one file. When anything fails, the files written so far are removed.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from lancetable.errors import InputError, LanceTableError, UnsupportedError
+from lancetable.file.model import V2_0, V2_1, V2_2, FileVersion
+from lancetable.file.writer import FileWriteOptions, FileWriter
+from lancetable.format.manifest import DataFile, Fragment
+from lancetable.format.schema.model import Schema
+from lancetable.store import Store, WritableFile
+
+WRITABLE = {str(version): version for version in (V2_0, V2_1, V2_2)}
+_SLICES_PER_FILE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How rows are divided into files, and of which version those are.
+
+    ``storage_version`` is for new tables and whole overwrites; a table keeps its version otherwise.
+    """
+
+    max_rows_per_file: int = 1024 * 1024
+    max_bytes_per_file: int = 90 * 1024**3
+    page_bytes: int = 8 * 1024**2
+    storage_version: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_rows_per_file", "max_bytes_per_file", "page_bytes"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}; give a number from 1")
+        if self.storage_version is not None:
+            file_version(self.storage_version)
+
+
+class WriteTarget(NamedTuple):
+    """Where new data files go: a folder of a store, and the base path that stands for it."""
+
+    store: Store
+    folder: str = "data"
+    base_id: int | None = None
+
+    def path(self, name: str) -> str:
+        """Return the path of a data file in the store."""
+        return f"{self.folder}/{name}" if self.folder else name
+
+
+def file_version(text: str) -> FileVersion:
+    """Return the version of files that a text names.
+
+    Raises:
+        InputError: no such version can be written.
+    """
+    found = WRITABLE.get(text)
+    if found is None:
+        known = ", ".join(WRITABLE)
+        raise InputError(f"data files of version {text!r} cannot be written; use one of {known}")
+    return found
+
+
+def new_file_name() -> str:
+    """Return a name for a data file: 24 random binary digits that spread files, then 26 hex."""
+    name = os.urandom(16)
+    return f"{int.from_bytes(name[:3], 'big'):024b}{name[3:].hex()}.lance"
+
+
+def open_writer(
+    version: FileVersion, file: WritableFile, schema: Schema, options: WriteOptions
+) -> FileWriter:
+    """Return a writer of one data file.
+
+    Raises:
+        UnsupportedError: files of that version cannot be written.
+    """
+    if version == V2_0:
+        raise UnsupportedError("data files of version 2.0 cannot be written by this release")
+    return FileWriter(file, schema, version, FileWriteOptions(options.page_bytes))
+
+
+def write_fragments(
+    batches: Iterable[pa.RecordBatch],
+    schema: Schema,
+    target: WriteTarget,
+    options: WriteOptions,
+) -> list[Fragment]:
+    """Write batches, whose columns stand in the order of the schema, as new fragments.
+
+    The fragments have no ids yet. Without rows there are none.
+
+    Raises:
+        InputError: a column that must not be null holds nulls.
+        StoreError: the files cannot be written.
+    """
+    rolling = _Rolling(schema, target, options)
+    try:
+        for batch in batches:
+            rolling.write(batch)
+        rolling.roll()
+    except BaseException:
+        rolling.abort()
+        raise
+    return rolling.fragments
+
+
+def remove_fragments(fragments: Iterable[Fragment], target: WriteTarget) -> None:
+    """Remove the files of fragments that no version will ever name."""
+    for fragment in fragments:
+        for file in fragment.files:
+            # A file that stays costs space only, and must not hide why it is not wanted.
+            with suppress(LanceTableError):
+                target.store.delete(target.path(file.path))
+
+
+class _Rolling:
+    """The file being written, and the fragments of those before it."""
+
+    def __init__(self, schema: Schema, target: WriteTarget, options: WriteOptions) -> None:
+        self._schema = schema
+        self._target = target
+        self._options = options
+        self._version = file_version(options.storage_version or str(V2_1))
+        self._writer: FileWriter | None = None
+        self._name = ""
+        self.fragments: list[Fragment] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        for part in self._parts(batch):
+            if self._writer is None:
+                self._name = new_file_name()
+                file = self._target.store.create(self._target.path(self._name))
+                self._writer = open_writer(self._version, file, self._schema, self._options)
+            self._writer.write(part)
+            if self._is_full(self._writer):
+                self.roll()
+
+    def _parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Cut a batch where files end; what a part adds to a file is small beside the file."""
+        rows, options = batch.num_rows, self._options
+        most = rows
+        if rows > 1 and batch.nbytes * _SLICES_PER_FILE > options.max_bytes_per_file:
+            parts = batch.nbytes * _SLICES_PER_FILE / options.max_bytes_per_file
+            most = max(int(rows / parts), 1)
+        first = 0
+        while first < rows:
+            room = options.max_rows_per_file - (self._writer.rows if self._writer else 0)
+            step = min(most, room, rows - first)
+            yield batch if step == rows else batch.slice(first, step)
+            first += step
+
+    def _is_full(self, writer: FileWriter) -> bool:
+        if writer.rows >= self._options.max_rows_per_file:
+            return True
+        written = writer.bytes_written + writer.bytes_pending
+        return written >= self._options.max_bytes_per_file
+
+    def roll(self) -> None:
+        """Finish the open file, if there is one."""
+        if self._writer is None:
+            return
+        written = self._writer.finish()
+        self._writer = None
+        file = DataFile(
+            path=self._name,
+            fields=written.fields,
+            column_indices=written.column_indices,
+            major=written.version.major,
+            minor=written.version.minor,
+            size=written.size,
+            base_id=self._target.base_id,
+        )
+        self.fragments.append(Fragment(0, (file,), physical_rows=written.rows))
+
+    def abort(self) -> None:
+        """Remove all files."""
+        if self._writer is not None:
+            with suppress(LanceTableError):
+                self._writer.abort()
+        remove_fragments(self.fragments, self._target)

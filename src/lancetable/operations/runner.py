@@ -1,0 +1,58 @@
+"""Where do the steps of an operation run: here, on threads, or somewhere a caller provides.
+
+A step is a module-level function of one frozen task, so that it can be sent elsewhere. Results
+come back in the order of the tasks; the first error ends the run.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol, TypeVar
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+class Runner(Protocol):
+    """Runs one step for each of many tasks."""
+
+    def map(self, step: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """Yield the result of each task, in the order of the tasks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """Threads of this process; ``workers`` of ``None`` means one for each processor."""
+
+    workers: int | None = None
+
+    def map(self, step: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """Yield results in order; no more than twice the workers' number of tasks is taken ahead.
+
+        After an error no further task starts, and those under way are waited for.
+        """
+        workers = self.workers or os.cpu_count() or 1
+        waiting = iter(tasks)
+        first = list(islice(waiting, 2))
+        if workers == 1 or len(first) < 2:
+            yield from map(step, first)
+            yield from map(step, waiting)
+            return
+        # The pool lives only as long as the run, so that a fork never copies its threads.
+        with ThreadPoolExecutor(workers, "lancetable") as pool:
+            running: deque[Future[Result]] = deque(pool.submit(step, task) for task in first)
+            try:
+                while running:
+                    for task in islice(waiting, 2 * workers - len(running)):
+                        running.append(pool.submit(step, task))
+                    yield running.popleft().result()
+            finally:
+                for future in running:
+                    future.cancel()
+
+
+THREADS = Threads()

@@ -1,0 +1,236 @@
+"""What can be written: anything that holds rows becomes a schema and batches.
+
+Values without a type of their own (lists of dicts, dicts of lists) take the types of the table
+they are written to, where it has a column of that name.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+import pyarrow as pa
+
+from lancetable.errors import InputError
+
+ROWS_AT_A_TIME = 64 * 1024
+"""How many dicts of an iterator make a batch."""
+ACCEPTED = (
+    "give an Arrow table, batch, reader, dataset or scan, a pandas or polars frame, a list of "
+    "dicts, a dict of lists, an iterator of batches or dicts, or an object with "
+    "__arrow_c_stream__ or __arrow_c_array__"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Rows to write: their schema, and batches of them."""
+
+    schema: pa.Schema
+    open: Callable[[], Iterator[pa.RecordBatch]]
+    rows: int | None = None
+    is_replayable: bool = False
+    table: pa.Table | None = None
+    """All rows, when they are in memory."""
+
+    @property
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The batches from the first; again only when the source is replayable."""
+        return self.open()
+
+
+def read_source(data: object, wanted: pa.Schema | None = None) -> Source:
+    """Return the rows of some data.
+
+    ``wanted`` holds storage types for columns whose values come without a type.
+
+    Raises:
+        InputError: the data is of no kind that holds rows, or its values do not fit a type.
+    """
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, pa.Table):
+        return _from_table(data)
+    if isinstance(data, pa.RecordBatch):
+        return _from_table(pa.Table.from_batches([data]))
+    if data is None or isinstance(data, (str, bytes, int, float)):
+        raise InputError(f"{_kind(data)} holds no rows; {ACCEPTED}")
+    for read in (_from_python, _from_frame, _from_arrow):
+        found = read(data, wanted)
+        if found is not None:
+            return found
+    if isinstance(data, Iterable):
+        return _from_iterator(iter(data), wanted)
+    raise InputError(f"{_kind(data)} holds no rows; {ACCEPTED}")
+
+
+def _kind(data: object) -> str:
+    return "nothing" if data is None else f"a {type(data).__name__}"
+
+
+def _from_table(table: pa.Table) -> Source:
+    return Source(
+        table.schema,
+        lambda: iter(table.to_batches()),
+        rows=table.num_rows,
+        is_replayable=True,
+        table=table,
+    )
+
+
+def _once(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Source:
+    remaining = [batches]
+
+    def open_() -> Iterator[pa.RecordBatch]:
+        if not remaining:
+            raise InputError("the rows were read already and cannot be read again; pass new ones")
+        return remaining.pop()
+
+    return Source(schema, open_)
+
+
+def _from_python(data: object, wanted: pa.Schema | None) -> Source | None:
+    if isinstance(data, Mapping):
+        arrays = {str(name): _column(str(name), values, wanted) for name, values in data.items()}
+        lengths = {name: len(array) for name, array in arrays.items()}
+        if len(set(lengths.values())) > 1:
+            shown = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
+            raise InputError(f"the columns have different lengths: {shown}")
+        return _from_table(pa.table(arrays))
+    if isinstance(data, Sequence):
+        if all(isinstance(row, Mapping) for row in data):
+            if not data and wanted is None:
+                raise InputError("an empty list has no columns; give a schema as well")
+            return _from_table(pa.Table.from_batches([_from_dicts(data, wanted)]))
+        return _from_iterator(iter(data), wanted)
+    return None
+
+
+def _from_dicts(rows: Sequence[Mapping[str, Any]], wanted: pa.Schema | None) -> pa.RecordBatch:
+    if not rows and wanted is not None:
+        return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in wanted], schema=wanted)
+    names = dict.fromkeys(str(name) for row in rows for name in row)
+    columns = [_column(name, [row.get(name) for row in rows], wanted) for name in names]
+    if not names:
+        raise InputError("the rows have no columns")
+    return pa.RecordBatch.from_arrays(columns, list(names))
+
+
+def _column(name: str, values: Any, wanted: pa.Schema | None) -> pa.Array:  # noqa: ANN401
+    type_ = None
+    is_typed = isinstance(values, (pa.Array, pa.ChunkedArray)) or hasattr(values, "dtype")
+    if wanted is not None and not is_typed and name in wanted.names:
+        type_ = wanted.field(name).type
+    try:
+        if isinstance(values, pa.ChunkedArray):
+            return values.combine_chunks()
+        return values if isinstance(values, pa.Array) else pa.array(values, type_)
+    except (pa.ArrowException, OverflowError, ValueError, TypeError) as cause:
+        place = "" if type_ is None else f" of type {type_}"
+        raise InputError(
+            f"column {name!r}{place} cannot hold the values given: {cause}"
+        ) from cause
+
+
+def _from_frame(data: object, _: pa.Schema | None) -> Source | None:
+    """Read a pandas or polars frame, without importing either."""
+    home = type(data).__module__.partition(".")[0]
+    if home == "pandas" and hasattr(data, "columns"):
+        try:
+            table = pa.Table.from_pandas(data)
+        except (pa.ArrowException, ValueError, TypeError) as cause:
+            raise InputError(f"the data frame cannot be turned into columns: {cause}") from cause
+        return _from_table(table.replace_schema_metadata(_without_pandas(table.schema.metadata)))
+    if home == "polars" and hasattr(data, "collect"):
+        data = data.collect()
+    if home == "polars" and hasattr(data, "to_arrow") and hasattr(data, "columns"):
+        return _from_table(data.to_arrow())
+    return None
+
+
+def _without_pandas(metadata: Mapping[bytes, bytes] | None) -> Mapping[bytes, bytes] | None:
+    """Leave out what pandas notes about one frame; it says nothing true about a table."""
+    return {key: value for key, value in (metadata or {}).items() if key != b"pandas"} or None
+
+
+def _from_arrow(data: object, _: pa.Schema | None) -> Source | None:
+    if isinstance(data, pa.RecordBatchReader):
+        return _once(data.schema, iter(data))
+    datasets = sys.modules.get("pyarrow.dataset")
+    if datasets is not None and isinstance(data, datasets.Dataset):
+        return Source(data.schema, data.to_batches, is_replayable=True)
+    if datasets is not None and isinstance(data, datasets.Scanner):
+        return _once(data.projected_schema, data.to_batches())
+    try:
+        if hasattr(data, "__arrow_c_stream__"):
+            reader = pa.RecordBatchReader.from_stream(data)
+            return _once(reader.schema, iter(reader))
+        if hasattr(data, "__arrow_c_array__"):
+            return _from_table(pa.Table.from_batches([pa.record_batch(data)]))
+    except (pa.ArrowException, ValueError, TypeError) as cause:
+        raise InputError(f"{_kind(data)} holds no rows of named columns: {cause}") from cause
+    return None
+
+
+def _from_iterator(items: Iterator[Any], wanted: pa.Schema | None) -> Source:
+    first = next(items, None)
+    if first is None:
+        if wanted is None:
+            raise InputError("the iterator is empty and names no columns; give a schema as well")
+        return Source(wanted, lambda: iter(()), rows=0, is_replayable=True)
+    rest = chain([first], items)
+    batches = _batches_of_dicts(rest, wanted) if isinstance(first, Mapping) else _batches_of(rest)
+    opening = next(batches)
+    return _once(opening.schema, _same(opening, batches))
+
+
+def _batches_of_dicts(
+    rows: Iterator[Mapping[str, Any]], wanted: pa.Schema | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches; the first decides the types of columns that the table does not know."""
+    schema: pa.Schema | None = None
+    while part := list(islice(rows, ROWS_AT_A_TIME)):
+        for row in part:
+            if not isinstance(row, Mapping):
+                raise InputError(f"after dicts the iterator gave {_kind(row)}; give dicts only")
+        if schema is None:
+            batch = _from_dicts(part, wanted)
+            schema = batch.schema
+            yield batch
+            continue
+        extra = {str(name) for row in part for name in row} - set(schema.names)
+        if extra:
+            raise InputError(f"later rows have columns that the first lack: {sorted(extra)}")
+        columns = [_column(name, [row.get(name) for row in part], schema) for name in schema.names]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _batches_of(items: Iterable[object]) -> Iterator[pa.RecordBatch]:
+    for item in items:
+        if isinstance(item, pa.RecordBatch):
+            yield item
+        elif isinstance(item, pa.Table) or hasattr(item, "__arrow_c_array__"):
+            yield from read_source(item).batches
+        elif hasattr(item, "__arrow_c_stream__"):
+            yield from read_source(item).batches
+        else:
+            raise InputError(f"the iterator gave {_kind(item)}, not a batch; {ACCEPTED}")
+
+
+def _same(
+    opening: pa.RecordBatch, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield all batches, which must have the schema of the first."""
+    yield opening
+    for number, batch in enumerate(batches, 2):
+        if not batch.schema.equals(opening.schema):
+            raise InputError(
+                f"batch {number} has other columns than the first: {_listed(batch.schema)} after "
+                f"{_listed(opening.schema)}"
+            )
+        yield batch
+
+
+def _listed(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
