@@ -102,7 +102,14 @@ class CommitError(LanceTableError):
 
 
 class ConflictError(CommitError):
-    """Another writer changed what this change builds on; read again and decide anew."""
+    """Another writer changed what this change builds on; read again and decide anew.
+
+    ``retryable`` is true when the same work, done again on the new version, makes sense.
+    """
+
+    def __init__(self, message: str, *, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.retryable = retryable
 
 
 class ContentionError(CommitError):

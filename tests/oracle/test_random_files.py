@@ -20,7 +20,7 @@ from tests.unmapped import CountingFile
 
 pytestmark = pytest.mark.oracle
 
-EXAMPLES = 110
+EXAMPLES = 900
 SOAK = int(os.environ.get("LANCETABLE_EXAMPLES", "5000"))
 VERSIONS = sorted(ABILITIES)
 

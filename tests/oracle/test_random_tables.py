@@ -20,7 +20,7 @@ from tests.strategies import ABILITIES, NAMES, tables
 
 pytestmark = pytest.mark.oracle
 
-EXAMPLES = 45
+EXAMPLES = 300
 SOAK = int(os.environ.get("LANCETABLE_EXAMPLES", "5000")) // 3
 ROW_COLUMNS = ["_rowid", "_rowaddr"]
 

@@ -46,6 +46,7 @@ from lancetable.format.manifest.flags import Feature
 from lancetable.format.manifest.fragments import EditedFragments
 
 _SPILLED = (-3, -4, -5)
+_STABLE = int(Feature.STABLE_ROW_IDS)
 
 
 class State(NamedTuple):
@@ -143,7 +144,7 @@ def _applied(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
 
 
 def _is_stable(manifest: Manifest) -> bool:
-    return bool(manifest.reader_flags & Feature.STABLE_ROW_IDS)
+    return bool(manifest.reader_flags & _STABLE)
 
 
 def _numbered(fragments: Iterable[Fragment], first: int) -> list[Fragment]:

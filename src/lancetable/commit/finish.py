@@ -9,6 +9,16 @@ from lancetable.format.manifest.fragments import EditedFragments
 from lancetable.format.manifest.fragments.codec import StoredFragments
 
 _LEGACY = (0, 1)
+# Plain numbers: operators of an enumeration cost a microsecond each, and every commit needs many.
+_DELETIONS = int(Feature.DELETION_FILES)
+_STABLE = int(Feature.STABLE_ROW_IDS)
+_CONFIG = int(Feature.TABLE_CONFIG)
+_BASES = int(Feature.BASE_PATHS)
+_COVERING = int(Feature.COVERING_INDEX)
+_MIXED = int(Feature.MIXED_FILE_VERSIONS)
+_SPILLED = int(Feature.SPILLED_ROW_LINEAGE)
+_LASTING = int(Feature.LASTING_FIELD_IDS)
+_STICKY = int(STICKY) & ~_LASTING
 
 
 def next_fragment_id(manifest: Manifest) -> int:
@@ -61,25 +71,24 @@ def _largest_new_id(before: Manifest, made: Manifest) -> int | None:
 def _flags(
     before: Manifest, made: Manifest, indices: Sequence[IndexSegment] | None
 ) -> tuple[int, int]:
-    both = before.reader_flags & Feature.STABLE_ROW_IDS
-    both |= (before.reader_flags | made.reader_flags) & STICKY & ~Feature.LASTING_FIELD_IDS
     old = before.reader_flags
-    if _any(before, made, old & Feature.DELETION_FILES, _has_deletions):
-        both |= Feature.DELETION_FILES
-    if _any(before, made, old & Feature.SPILLED_ROW_LINEAGE, _is_spilled):
-        both |= Feature.SPILLED_ROW_LINEAGE
+    both = old & _STABLE | (old | made.reader_flags) & _STICKY
+    if _any(before, made, old & _DELETIONS, _has_deletions):
+        both |= _DELETIONS
+    if _any(before, made, old & _SPILLED, _is_spilled):
+        both |= _SPILLED
     if _mixes_versions(before, made):
-        both |= Feature.MIXED_FILE_VERSIONS
+        both |= _MIXED
     if made.base_paths:
-        both |= Feature.BASE_PATHS
+        both |= _BASES
     if indices is None:
-        both |= old & Feature.COVERING_INDEX
+        both |= old & _COVERING
     elif any(segment.covering_fields for segment in indices):
-        both |= Feature.COVERING_INDEX
-    writer = both | (Feature.TABLE_CONFIG if made.config else 0)
+        both |= _COVERING
+    writer = both | (_CONFIG if made.config else 0)
     if made.max_allocated_field_id is not None:
-        writer |= Feature.LASTING_FIELD_IDS
-    return int(both), int(writer)
+        writer |= _LASTING
+    return both, writer
 
 
 def _any(before: Manifest, made: Manifest, had: int, has: Callable[[Fragment], bool]) -> bool:

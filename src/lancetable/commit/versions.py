@@ -101,7 +101,7 @@ def list_versions(snapshot: Snapshot, *, detail: bool = False) -> list[VersionIn
         CorruptError: both naming schemes are used, or a manifest that was read is damaged.
     """
     store = snapshot.store
-    found = _listed(store)
+    found = listed(store)
     return [_detailed(store, info) for info in found] if detail else found
 
 
@@ -132,7 +132,7 @@ def _find(
         found = _latest(store)
     if found is not None:
         return found
-    versions = _listed(store)
+    versions = listed(store)
     if not versions:
         raise _no_table(location, store, branch)
     wish = f"version {version}" if version is not None else f"a version as of {as_of}"
@@ -182,7 +182,7 @@ def _numbered(store: Store, version: int) -> _Found | None:
 
 
 def _latest(store: Store) -> _Found | None:
-    hinted = _hint(store)
+    hinted = read_hint(store)
     if hinted is not None:
         found = _numbered(store, hinted)
         if found is not None:
@@ -205,14 +205,14 @@ def _newest_after(store: Store, found: _Found) -> _Found | None:
 
 
 def _latest_listed(store: Store) -> _Found | None:
-    versions = _listed(store)
+    versions = listed(store)
     if not versions:
         return None
     newest = versions[-1]
     return _Found(newest.version, newest.path, store.read(newest.path))
 
 
-def _hint(store: Store) -> int | None:
+def read_hint(store: Store) -> int | None:
     """Return the version that the hint file names; its content is one JSON number in braces."""
     try:
         content = store.read(HINT)
@@ -225,8 +225,12 @@ def _hint(store: Store) -> int | None:
     return version if 1 <= version < DETACHED_BIT else None
 
 
-def _listed(store: Store) -> list[VersionInfo]:
-    """Return the versions by listing, oldest first, detached ones left out."""
+def listed(store: Store) -> list[VersionInfo]:
+    """Return the versions by listing, oldest first, detached ones left out.
+
+    Raises:
+        CorruptError: both naming schemes are used.
+    """
     found: list[VersionInfo] = []
     schemes: dict[Scheme, str] = {}
     for path, size, _ in store.list(VERSIONS):
@@ -261,7 +265,7 @@ def _moment(as_of: datetime | str) -> datetime:
 
 def _at_time(store: Store, moment: datetime) -> _Found | None:
     """Return the newest version not younger than a moment, reading few manifests."""
-    versions = _listed(store)
+    versions = listed(store)
     low, high = 0, len(versions)
     best: _Found | None = None
     while low < high:

@@ -13,24 +13,27 @@
 
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from lancetable.errors import CorruptError, UnsupportedError
-from lancetable.file.model import READABLE, V2_0, FileVersion, Footer, WrittenPage
+from lancetable.file.model import READABLE, V2_0, FileVersion, Footer, WrittenColumn
 from lancetable.format.encoding import codec as encodings
 from lancetable.format.encoding.base import Column, Page, PageBuffer
 from lancetable.format.encoding.v20 import codec as encodings20
 from lancetable.format.manifest.fields.codec import encode_fields, encode_metadata
 from lancetable.format.proto import encodings20_pb2, file2_pb2, file_pb2
-from lancetable.format.schema.model import Schema
+from lancetable.format.schema.codec import NO_ID
+from lancetable.format.schema.model import BLOB_KEY, PACKED_KEYS, Field, Schema
 
 MAGIC = b"LANC"
 FOOTER_BYTES = 40
 MOST_ROWS = 1 << 32
 _FOOTER = struct.Struct("<QQQIIHH4s")
+_PLACE = struct.Struct("<QQ")
 _LAYOUT = "PageLayout"
 _ARRAY = "ArrayEncoding"
 
@@ -70,14 +73,12 @@ def readable_version(major: int, minor: int) -> FileVersion:
     return version
 
 
-def decode_table(table: memoryview, limit: int) -> list[tuple[int, int]]:
-    """Decode an offset table: pairs of position and size, all below ``limit``."""
-    numbers = struct.unpack(f"<{len(table) // 8}Q", table)
-    pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
-    for position, size in pairs:
-        if position + size > limit:
-            raise CorruptError(f"a section of {size} bytes at {position} is outside the file")
-    return pairs
+def decode_place(entry: memoryview, limit: int) -> tuple[int, int]:
+    """Decode an entry of an offset table: where a section starts and ends, below ``limit``."""
+    position, size = _PLACE.unpack(entry)
+    if position + size > limit:
+        raise CorruptError(f"a section of {size} bytes at {position} is outside the file")
+    return position, position + size
 
 
 def decode_rows(descriptor: bytes) -> int:
@@ -193,7 +194,7 @@ def _is_blob(encoding: Any) -> bool:
 
 def encode_tail(
     schema: Schema,
-    columns: Sequence[Sequence[WrittenPage]],
+    columns: Sequence[WrittenColumn],
     rows: int,
     version: FileVersion,
     position: int,
@@ -202,20 +203,20 @@ def encode_tail(
 
     Args:
         schema: the schema of the file.
-        columns: the pages of every column.
+        columns: every column with its pages.
         rows: number of rows.
         version: the version of the file.
         position: where the tail starts; a multiple of 64.
     """
     described = file_pb2.Schema(
-        fields=encode_fields(schema), metadata=encode_metadata(schema.metadata)
+        fields=_encode_fields(schema), metadata=encode_metadata(schema.metadata)
     )
     descriptor = file_pb2.FileDescriptor(schema=described, length=rows).SerializeToString()
     parts = [descriptor]
     column_start = place = position + len(descriptor)
     table: list[int] = []
-    for pages in columns:
-        metadata = _encode_column(pages)
+    for column in columns:
+        metadata = _encode_column(column, version)
         table += (place, len(metadata))
         parts.append(metadata)
         place += len(metadata)
@@ -229,14 +230,36 @@ def encode_tail(
     return b"".join(parts)
 
 
-def _encode_column(pages: Sequence[WrittenPage]) -> bytes:
+def _encode_fields(schema: Schema) -> list[Any]:
+    """Return the fields of a file; the parts of a blob have no place in the tree."""
+    fields = tuple(_as_filed(field) for field in schema.fields)
+    messages = encode_fields(Schema(fields))
+    for message in messages:
+        if message.id == NO_ID:
+            message.parent_id = NO_ID
+    return messages
+
+
+def _as_filed(field: Field) -> Field:
+    if field.is_blob_v2:
+        return Field(
+            field.name, field.id, "struct", field.nullable, _BLOB_PARTS, _BLOB_METADATA
+        )
+    if not field.children:
+        return field
+    return replace(field, children=tuple(_as_filed(child) for child in field.children))
+
+
+def _encode_column(column: WrittenColumn, version: FileVersion) -> bytes:
     message = file2_pb2.ColumnMetadata()
-    message.encoding.direct.encoding = _PLAIN_COLUMN
-    for page in pages:
-        part = message.pages.add(length=page.rows, priority=page.first_row)
+    is_old = version == V2_0
+    message.encoding.direct.encoding = _BLOB_COLUMN if column.is_blob and is_old else _PLAIN_COLUMN
+    type_url = _ARRAY_URL if is_old else _LAYOUT_URL
+    for page in column.pages:
+        part = message.pages.add(length=page.rows, priority=0 if is_old else page.first_row)
         part.buffer_offsets.extend([position for position, _ in page.buffers])
         part.buffer_sizes.extend([size for _, size in page.buffers])
-        part.encoding.direct.encoding = _wrapped("/lance.encodings21.PageLayout", page.description)
+        part.encoding.direct.encoding = _wrapped(type_url, page.description)
     return bytes(message.SerializeToString())
 
 
@@ -244,4 +267,21 @@ def _wrapped(type_url: str, value: bytes) -> bytes:
     return bytes(file2_pb2.Any(type_url=type_url, value=value).SerializeToString())
 
 
-_PLAIN_COLUMN = _wrapped("/lance.encodings.ColumnEncoding", b"\x0a\x00")
+_LAYOUT_URL = "/lance.encodings21.PageLayout"
+_ARRAY_URL = "/lance.encodings.ArrayEncoding"
+_COLUMN_URL = "/lance.encodings.ColumnEncoding"
+_PLAIN = encodings20_pb2.ColumnEncoding(values={})
+_BLOB = encodings20_pb2.ColumnEncoding(blob=encodings20_pb2.Blob(inner=_PLAIN))
+_PLAIN_COLUMN = _wrapped(_COLUMN_URL, _PLAIN.SerializeToString())
+_BLOB_COLUMN = _wrapped(_COLUMN_URL, _BLOB.SerializeToString())
+_BLOB_METADATA = {PACKED_KEYS[0]: "true", BLOB_KEY: "true"}
+_BLOB_PARTS = tuple(
+    Field(name, NO_ID, text, nullable=False)
+    for name, text in (
+        ("kind", "uint8"),
+        ("position", "uint64"),
+        ("size", "uint64"),
+        ("blob_id", "uint32"),
+        ("blob_uri", "string"),
+    )
+)

@@ -12,11 +12,11 @@ T = TypeVar("T")
 def drive(file: ReadableFile, readings: Sequence[Reading[T]]) -> list[T]:
     """Run readings to their end and return their results in order."""
     if file.is_mapped:
-        return [_run(file, reading) for reading in readings]
+        return [run(file, reading) for reading in readings]
     return _run_together(file, readings)
 
 
-def _run(file: ReadableFile, reading: Reading[T]) -> T:
+def run(file: ReadableFile, reading: Reading[T]) -> T:
     """Run one reading whose requests cost nothing."""
     try:
         wanted = next(reading)

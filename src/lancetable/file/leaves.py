@@ -57,16 +57,15 @@ def _leaves(field: Field, above: tuple[int, ...]) -> Iterator[Leaf]:
 
 def columns_by_walk(schema: Schema, version: FileVersion) -> dict[int, int]:
     """Number the columns of a file by its own schema: field id to column."""
-    owners = [
-        field for top in schema.fields for field in _owners(top, is_every_node=version == V2_0)
-    ]
+    owners = [field for top in schema.fields for field in column_owners(top, version)]
     return {field.id: number for number, field in enumerate(owners)}
 
 
-def _owners(field: Field, *, is_every_node: bool) -> Iterator[Field]:
+def column_owners(field: Field, version: FileVersion) -> Iterator[Field]:
+    """Yield the fields at and below a field that own a column, in the order of their columns."""
     is_leaf = owns_column(field)
-    if is_leaf or is_every_node:
+    if is_leaf or version == V2_0:
         yield field
     if not is_leaf:
         for child in field.children:
-            yield from _owners(child, is_every_node=is_every_node)
+            yield from column_owners(child, version)

@@ -39,6 +39,13 @@ class WrittenPage(NamedTuple):
     description: bytes
 
 
+class WrittenColumn(NamedTuple):
+    """A column that is in the file."""
+
+    pages: "list[WrittenPage]"
+    is_blob: bool
+
+
 class PageInfo(NamedTuple):
     """One page, for people who look at files."""
 

@@ -1,26 +1,27 @@
 """Rows and columns of one data file (2.0, 2.1, 2.2) as Arrow arrays."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 
-from lancetable.errors import CorruptError, InputError, UnsupportedError
+from lancetable.errors import CorruptError, InputError
 from lancetable.file.codec import (
     FOOTER_BYTES,
     decode_column,
     decode_footer,
+    decode_place,
     decode_rows,
-    decode_table,
 )
 from lancetable.file.documents import json_as_text
-from lancetable.file.drive import drive
+from lancetable.file.drive import drive, run
 from lancetable.file.leaves import Leaf, columns_by_walk, leaves_of
 from lancetable.file.model import V2_0, FileVersion, Footer, PageInfo
+from lancetable.file.place import Placed, explained
+from lancetable.file.sights import Sight, sights_of
 from lancetable.format.encoding.assemble import LeafRun, assemble, join_runs, leaf_run
-from lancetable.format.encoding.base import Column, Reading, Rows
+from lancetable.format.encoding.base import Column, Page, Reading, Rows
 from lancetable.format.encoding.jsonb import jsonb_to_text
 from lancetable.format.encoding.leaf import Kind, kind_of, single_value
 from lancetable.format.encoding.v20.read import bytes_key, read_field, stores_bytes_apart
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 TAIL_BYTES = 64 * 1024
 
-DECODING_FAILURES = (ValueError, IndexError, OverflowError, MemoryError, pa.ArrowException)
-
 T = TypeVar("T")
 
 
@@ -47,9 +46,9 @@ class FileReader:
     ) -> None:
         self._file = file
         self.path = path
-        with _Placed(path, "footer"):
+        with Placed(path, "footer"):
             self._footer, self._tail, self._tail_start = _read_tail(file)
-            self._column_places = self._table(self._footer.column_table, self._footer.columns)
+        self._limit = file.size - FOOTER_BYTES
         self._numbers = columns
         self._columns: dict[int, Column] = {}
         self._open_pages: dict[tuple[int, int], OpenPage] = {}
@@ -83,7 +82,7 @@ class FileReader:
     def rows(self) -> int:
         """Number of rows."""
         if self._rows is None:
-            with _Placed(self.path, "file descriptor"):
+            with Placed(self.path, "file descriptor"):
                 self._rows = decode_rows(self._descriptor_bytes())
         return self._rows
 
@@ -91,7 +90,7 @@ class FileReader:
     def schema(self) -> Schema:
         """The schema that the file itself carries."""
         if self._schema is None:
-            with _Placed(self.path, "file descriptor"):
+            with Placed(self.path, "file descriptor"):
                 self._schema = decode_file_descriptor(self._descriptor_bytes()).schema
         return self._schema
 
@@ -124,20 +123,30 @@ class FileReader:
     def _read_cells(self, plans: "Sequence[_LeafPlan]", row: int) -> list[list[pa.Array]] | None:
         """Read one row of plain columns value by value; None when a column is not plain."""
         cells: list[list[pa.Array]] = []
-        for plan in plans:
-            if not plan.is_simple:
-                return None
-            index = plan.column.page_of(row)
-            opened = self._open_pages.get((plan.number, index))
-            if opened is None:
-                return None
-            with _Placed(self.path, f"column {plan.number} page {index}"):
-                value = opened.cell(row - plan.column.pages[index].first_row)
-                array = None if value is None else single_value(value, plan.kind)
-            if array is None:
-                return None
-            cells.append([array])
+        number = index = 0
+        try:
+            for leaf, number, column, kind, is_simple in plans:  # noqa: B007 - named in errors
+                if not is_simple:
+                    return None
+                index = column.page_of(row)
+                opened = self._open_pages.get((number, index))
+                if opened is None:
+                    opened = self._opened(number, index, column.pages[index])
+                value = opened.cell(row - column.pages[index].first_row)
+                array = None if value is None else single_value(value, kind)
+                if array is None:
+                    return None
+                cells.append([array])
+        except Exception as cause:
+            raise explained(cause, self.path, f"column {number} page {index}") from cause
         return cells
+
+    def _opened(self, number: int, index: int, page: Page) -> "OpenPage":
+        """Open a page of a mapped file."""
+        layout = cast("Layout", page.description)
+        opened = run(self._file, layout.open(page, is_mapped=True))
+        self._open_pages[number, index] = opened
+        return opened
 
     def pages(self) -> list[PageInfo]:
         """Describe every page of the file."""
@@ -166,8 +175,7 @@ class FileReader:
             yield from names(field, "")
 
     def _descriptor_bytes(self) -> bytes:
-        position, size = self._table(self._footer.buffer_table, self._footer.buffers)[0]
-        return self._bytes(position, position + size)
+        return self._bytes(*self._place(self._footer.buffer_table, 0))
 
     def _read_v20(self, fields: Sequence[Field], rows: Rows) -> list[list[pa.Array]]:
         numbers = self._column_numbers()
@@ -187,7 +195,7 @@ class FileReader:
         self._check_text(fields, found)
         for number, field in enumerate(fields):
             if any(below.is_json for below in field.walk()):
-                with _Placed(self.path, f"field {field.name!r}"):
+                with Placed(self.path, f"field {field.name!r}"):
                     found[number] = [json_as_text(field, chunk) for chunk in found[number]]
         return found
 
@@ -207,7 +215,7 @@ class FileReader:
         """Refuse text that is not UTF-8; later versions are checked while they are decoded."""
         for field, chunks in zip(fields, found, strict=True):
             if any("string" in below.logical_type for below in field.walk()):
-                with _Placed(self.path, f"field {field.name!r}"):
+                with Placed(self.path, f"field {field.name!r}"):
                     for chunk in chunks:
                         chunk.validate(full=True)
 
@@ -215,39 +223,46 @@ class FileReader:
         known = self._plans.get(id(field))
         if known is None:
             # The field is kept beside its plans so that its identity stays its own.
-            known = self._plans[id(field)] = (
-                field,
-                [self._plan(leaf) for leaf in leaves_of(field)],
-            )
+            plans = [self._plan(sight) for sight in sights_of(field)]
+            known = self._plans[id(field)] = (field, plans)
         return known[1]
 
-    def _plan(self, leaf: Leaf) -> "_LeafPlan":
+    def _plan(self, sight: Sight) -> "_LeafPlan":
+        leaf, kind, is_simple = sight
         number = self._column_numbers().get(leaf.field.id, -1)
         column = self._column(number)
         if column.rows != self.rows * leaf.factor:
             raise CorruptError(
                 f"column {number} holds {column.rows} rows, others {self.rows}", path=self.path
             )
-        field = leaf.field
-        if field.is_packed and not field.is_blob:
+        if kind is None:
             # The stored rows hold all children, also those that were not asked for.
-            field = _find(self.schema, field) or field
-        kind = kind_of(pa.large_binary()) if field.is_json else _kind_of_field(field)
-        is_simple = leaf.depth == 0 and not (field.is_json or field.is_packed or field.is_blob)
+            kind = kind_of(arrow_type(_find(self.schema, leaf.field) or leaf.field))
         return _LeafPlan(leaf, number, column, kind, is_simple)
 
     def _read_leaves(self, plans: Sequence["_LeafPlan"], rows: Rows) -> Iterator[list[LeafRun]]:
-        readings: list[Reading[LeafRun]] = []
-        counts: list[int] = []
-        for plan in plans:
-            picked = plan.column.pick(_scaled(rows, plan.leaf.factor))
-            counts.append(len(picked))
-            for index, inside in picked:
-                where = f"column {plan.number} page {index}"
-                readings.append(self._guarded(self._page(plan, index, inside), where))
+        picked = [plan.column.pick(_scaled(rows, plan.leaf.factor)) for plan in plans]
+        if self._file.is_mapped:
+            for plan, parts in zip(plans, picked, strict=True):
+                yield [self._mapped_page(plan, index, inside) for index, inside in parts]
+            return
+        readings = [
+            self._guarded(self._page(plan, index, inside), f"column {plan.number} page {index}")
+            for plan, parts in zip(plans, picked, strict=True)
+            for index, inside in parts
+        ]
         done = iter(drive(self._file, readings))
-        for plan, count in zip(plans, counts, strict=True):
-            yield [self._translated(plan, next(done)) for _ in range(count)]
+        for plan, parts in zip(plans, picked, strict=True):
+            yield [self._translated(plan, next(done)) for _ in parts]
+
+    def _mapped_page(self, plan: "_LeafPlan", index: int, rows: Rows) -> LeafRun:
+        """Read a page whose bytes are at hand; nothing is gained by reading several together."""
+        try:
+            found = run(self._file, self._page(plan, index, rows))
+        except Exception as cause:
+            where = f"column {plan.number} page {index}"
+            raise explained(cause, self.path, where) from cause
+        return found if plan.is_simple else self._translated(plan, found)
 
     def _page(self, plan: "_LeafPlan", index: int, rows: Rows) -> Reading[LeafRun]:
         page = plan.column.pages[index]
@@ -267,7 +282,7 @@ class FileReader:
     def _translated(self, plan: "_LeafPlan", run: LeafRun) -> LeafRun:
         field = plan.leaf.field
         if field.is_json:
-            with _Placed(self.path, f"column {plan.number}"):
+            with Placed(self.path, f"column {plan.number}"):
                 return run._replace(array=jsonb_to_text(run.array))
         if field.is_packed and not field.is_blob:
             return run._replace(array=_pick_children(run.array, field))
@@ -278,7 +293,7 @@ class FileReader:
         found = [next(runs) for _ in leaves]
         if leaves[0].field is field:
             return [run.array for run in found[0]]
-        with _Placed(self.path, f"field {field.name!r}"):
+        with Placed(self.path, f"field {field.name!r}"):
             if len(found) == 1:
                 return [assemble(field, {leaves[0].field.id: run}) for run in found[0]]
             joined = {
@@ -287,7 +302,7 @@ class FileReader:
             return [assemble(field, joined)]
 
     def _guarded(self, reading: Reading[T], where: str) -> Reading[T]:
-        with _Placed(self.path, where):
+        with Placed(self.path, where):
             return (yield from reading)
 
     def _column_numbers(self) -> Mapping[int, int]:
@@ -298,21 +313,20 @@ class FileReader:
     def _column(self, number: int) -> Column:
         column = self._columns.get(number)
         if column is None:
-            with _Placed(self.path, f"column {number}"):
+            with Placed(self.path, f"column {number}"):
                 if not 0 <= number < self._footer.columns:
                     raise CorruptError(
                         f"a field is in column {number}, the file has {self._footer.columns}"
                     )
-                position, size = self._column_places[number]
-                data = self._view(position, position + size)
+                data = self._view(*self._place(self._footer.column_table, number))
                 limit = self._footer.column_start
                 column = decode_column(data, self._footer.version, limit, self._bytes)
             self._columns[number] = column
         return column
 
-    def _table(self, position: int, entries: int) -> list[tuple[int, int]]:
-        table = self._view(position, position + entries * 16)
-        return decode_table(table, self._file.size - FOOTER_BYTES)
+    def _place(self, table: int, number: int) -> tuple[int, int]:
+        """Return where a section starts and ends, from its entry in an offset table."""
+        return decode_place(self._view(table + number * 16, table + number * 16 + 16), self._limit)
 
     def _view(self, start: int, stop: int) -> memoryview:
         if start >= self._tail_start:
@@ -344,35 +358,6 @@ def _read_tail(file: ReadableFile) -> tuple[Footer, memoryview, int]:
     return footer, tail, start
 
 
-class _Placed:
-    """Names file and place in errors; whatever damaged bytes cause becomes one clear error."""
-
-    __slots__ = ("path", "where")
-
-    def __init__(self, path: str, where: str) -> None:
-        self.path = path
-        self.where = where
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(
-        self, kind: type[BaseException] | None, cause: BaseException | None, _: object
-    ) -> None:
-        if kind is None:
-            return
-        if isinstance(cause, CorruptError):
-            raise cause.at(self.path, self.where) from cause.__cause__
-        if isinstance(cause, UnsupportedError):
-            raise UnsupportedError(f"{self.path}: {self.where}: {cause}") from cause.__cause__
-        if isinstance(cause, InputError):
-            return
-        if isinstance(cause, DECODING_FAILURES):
-            raise CorruptError(
-                f"{self.where}: the bytes cannot be decoded ({cause})", path=self.path
-            ) from cause
-
-
 def _scaled(rows: Rows, factor: int) -> Rows:
     """Turn rows into the entries of a column that holds ``factor`` entries for each."""
     if factor == 1:
@@ -380,11 +365,6 @@ def _scaled(rows: Rows, factor: int) -> Rows:
     if isinstance(rows, range):
         return range(rows.start * factor, rows.stop * factor)
     return (rows[:, None] * factor + np.arange(factor)).reshape(-1)
-
-
-@lru_cache(maxsize=4096)
-def _kind_of_field(field: Field) -> Kind:
-    return kind_of(arrow_type(field))
 
 
 def _find(schema: Schema, wanted: Field) -> Field | None:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancetable.errors import InputError
+from lancetable.scan.scanner import Scan
 
 ROWS_AT_A_TIME = 64 * 1024
 """How many dicts of an iterator make a batch."""
@@ -128,9 +129,7 @@ def _column(name: str, values: Any, wanted: pa.Schema | None) -> pa.Array:  # no
         return values if isinstance(values, pa.Array) else pa.array(values, type_)
     except (pa.ArrowException, OverflowError, ValueError, TypeError) as cause:
         place = "" if type_ is None else f" of type {type_}"
-        raise InputError(
-            f"column {name!r}{place} cannot hold the values given: {cause}"
-        ) from cause
+        raise InputError(f"column {name!r}{place} cannot hold the values given: {cause}") from cause
 
 
 def _from_frame(data: object, _: pa.Schema | None) -> Source | None:
@@ -155,6 +154,8 @@ def _without_pandas(metadata: Mapping[bytes, bytes] | None) -> Mapping[bytes, by
 
 
 def _from_arrow(data: object, _: pa.Schema | None) -> Source | None:
+    if isinstance(data, Scan):
+        return Source(data.schema, data.to_batches, is_replayable=True)
     if isinstance(data, pa.RecordBatchReader):
         return _once(data.schema, iter(data))
     datasets = sys.modules.get("pyarrow.dataset")
@@ -181,7 +182,9 @@ def _from_iterator(items: Iterator[Any], wanted: pa.Schema | None) -> Source:
         return Source(wanted, lambda: iter(()), rows=0, is_replayable=True)
     rest = chain([first], items)
     batches = _batches_of_dicts(rest, wanted) if isinstance(first, Mapping) else _batches_of(rest)
-    opening = next(batches)
+    opening = next(batches, None)
+    if opening is None:
+        raise InputError("the iterator gave no batch; give one without rows to name the columns")
     return _once(opening.schema, _same(opening, batches))
 
 
@@ -210,17 +213,14 @@ def _batches_of(items: Iterable[object]) -> Iterator[pa.RecordBatch]:
     for item in items:
         if isinstance(item, pa.RecordBatch):
             yield item
-        elif isinstance(item, pa.Table) or hasattr(item, "__arrow_c_array__"):
-            yield from read_source(item).batches
-        elif hasattr(item, "__arrow_c_stream__"):
-            yield from read_source(item).batches
+        elif hasattr(item, "__arrow_c_array__") or hasattr(item, "__arrow_c_stream__"):
+            read = read_source(item)
+            yield from read.batches
         else:
             raise InputError(f"the iterator gave {_kind(item)}, not a batch; {ACCEPTED}")
 
 
-def _same(
-    opening: pa.RecordBatch, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _same(opening: pa.RecordBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield all batches, which must have the schema of the first."""
     yield opening
     for number, batch in enumerate(batches, 2):

@@ -7,7 +7,6 @@ many such readings can fetch the spans of all of them in one round.
 
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -55,8 +54,7 @@ class PageBuffer(NamedTuple):
         return Span(self.position + start, self.position + stop)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """A run of rows of one column.
 
     ``description`` is what the page says about its encoding, decoded: a layout in 2.1 and later,
@@ -79,8 +77,7 @@ class Page:
         return self.buffers[number]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """The pages of one column, in row order. ``is_blob`` marks the blob columns of 2.0 files."""
 
     pages: tuple[Page, ...]

@@ -73,3 +73,8 @@ def bool_bytes(array: pa.Array) -> Bytes:
     """Return a boolean array as one byte per value."""
     filled = array.fill_null(False) if array.null_count else array  # noqa: FBT003
     return np.asarray(filled.to_numpy(zero_copy_only=False)).view(np.uint8)
+
+
+def list_items(array: pa.Array, size: int) -> pa.Array:
+    """Return the items of lists of fixed size, also those under nulls."""
+    return array.values.slice(array.offset * size, len(array) * size)

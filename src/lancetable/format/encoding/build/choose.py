@@ -4,7 +4,12 @@
 2. An Arrow dictionary keeps its dictionary; few distinct values get one.
 3. Small values go into mini-blocks, each with the encoding that needs the fewest bytes; values of
    256 bytes and more, and whatever does not fit a mini-block, into a full-zip page.
+
+Rows that are mostly empty lists can have more levels than a mini-block counts; such a page is
+split into smaller ones.
 """
+
+from collections.abc import Iterator
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +26,7 @@ from lancetable.format.encoding.build.blocks import (
     fixed_values,
     variable_values,
 )
+from lancetable.format.encoding.build.coder import TextCoder
 from lancetable.format.encoding.build.compress import compress_chunks, compress_values
 from lancetable.format.encoding.build.constant import build_constant, build_nulls
 from lancetable.format.encoding.build.dictionary import dictionary_of, try_dictionary
@@ -30,6 +36,7 @@ from lancetable.format.encoding.build.lists import lists_per_chunk, lists_per_va
 from lancetable.format.encoding.build.miniblock import build_miniblock
 from lancetable.format.encoding.build.page import PageDraft
 from lancetable.format.encoding.build.shred import Shredded
+from lancetable.format.encoding.build.split import is_crowded, split_rows
 from lancetable.format.encoding.build.structs import packed_rows, zipped_rows
 from lancetable.format.encoding.build.values import (
     ChunkedValues,
@@ -43,6 +50,7 @@ from lancetable.format.encoding.build.values import (
     run_starts,
 )
 from lancetable.format.encoding.compressions.flat import Flat
+from lancetable.format.encoding.compressions.fsst import Fsst
 from lancetable.format.encoding.compressions.variable import Variable
 from lancetable.format.encoding.kernels.bitpack import WORDS
 from lancetable.format.encoding.leaf import Kind, Shape, kind_of
@@ -68,8 +76,27 @@ V2_1 = Grammar(is_large=False, has_constants=False, has_variable_structs=False)
 V2_2 = Grammar(is_large=True, has_constants=True, has_variable_structs=True)
 
 
-def build_page(leaf: Shredded, rows: int, knobs: Knobs, grammar: Grammar) -> PageDraft:
+class Choice(NamedTuple):
+    """What decides about the pages of a leaf beside its values."""
+
+    knobs: Knobs
+    grammar: Grammar
+    coder: TextCoder
+
+
+def build_pages(leaf: Shredded, rows: int, choice: Choice) -> Iterator[PageDraft]:
+    """Yield the pages of some rows of a leaf column: one, unless it would have too many levels."""
+    has_values = leaf.values.null_count < len(leaf.values)
+    if has_values and choice.knobs.structure != "fullzip" and is_crowded(leaf):
+        for part, count in split_rows(leaf):
+            yield build_page(part, count, choice)
+    else:
+        yield build_page(leaf, rows, choice)
+
+
+def build_page(leaf: Shredded, rows: int, choice: Choice) -> PageDraft:
     """Build the page of some rows of a leaf column."""
+    knobs, grammar, _ = choice
     values = leaf.values
     kind = kind_of(values.type)
     is_empty_struct = kind.shape is Shape.STRUCT and not kind.children
@@ -79,10 +106,10 @@ def build_page(leaf: Shredded, rows: int, knobs: Knobs, grammar: Grammar) -> Pag
         return _struct_page(leaf, kind, rows, grammar)
     draft = _constant_page(leaf, kind, rows) if grammar.has_constants else None
     if draft is None and kind.shape is Shape.DICTIONARY:
-        return _dictionary_page(leaf, rows, grammar)
+        return _dictionary_page(leaf, rows, choice)
     if draft is None and knobs.structure != "fullzip":
-        draft = _miniblock_page(leaf, kind, rows, (knobs, grammar))
-    return _fullzip_page(leaf, kind, rows, knobs) if draft is None else draft
+        draft = _miniblock_page(leaf, kind, rows, choice)
+    return _fullzip_page(leaf, kind, rows, choice) if draft is None else draft
 
 
 def _constant_page(leaf: Shredded, kind: Kind, rows: int) -> PageDraft | None:
@@ -134,53 +161,67 @@ def _struct_page(leaf: Shredded, kind: Kind, rows: int, grammar: Grammar) -> Pag
     return build_fullzip(leaf, values, compression, rows)
 
 
-def _dictionary_page(leaf: Shredded, rows: int, grammar: Grammar) -> PageDraft:
+def _dictionary_page(leaf: Shredded, rows: int, choice: Choice) -> PageDraft:
     leaf, indices, items = dictionary_of(leaf)
     if items is None:
         return build_nulls(leaf, rows)
     chunks = encode_words(indices, Knobs())
-    draft = build_miniblock(leaf, chunks, rows, is_large=grammar.is_large, dictionary=items)
+    is_large = choice.grammar.is_large
+    draft = build_miniblock(leaf, chunks, rows, is_large=is_large, dictionary=items)
     if draft is None:
         plain = leaf._replace(values=leaf.values.dictionary_decode())
-        return build_page(plain, rows, Knobs(structure="fullzip"), grammar)
+        return build_page(plain, rows, choice._replace(knobs=Knobs(structure="fullzip")))
     return draft
 
 
-def _miniblock_page(
-    leaf: Shredded, kind: Kind, rows: int, choice: tuple[Knobs, Grammar]
-) -> PageDraft | None:
-    knobs, grammar = choice
-    is_forced = knobs.structure == "miniblock"
+def _miniblock_page(leaf: Shredded, kind: Kind, rows: int, choice: Choice) -> PageDraft | None:
+    knobs, grammar, _ = choice
     tried = try_dictionary(leaf, kind, knobs, grammar_has_64=grammar.has_constants)
     if tried is not None:
         indices, items = tried
         chunks = encode_words(indices, Knobs())
         return build_miniblock(leaf, chunks, rows, is_large=grammar.is_large, dictionary=items)
-    chunks_or_none = _chunked(leaf.values, kind, knobs, is_forced=is_forced)
+    chunks_or_none = _chunked(leaf.values, kind, choice)
     if chunks_or_none is None:
         return None
     return build_miniblock(leaf, chunks_or_none, rows, is_large=grammar.is_large)
 
 
-def _chunked(
-    values: pa.Array, kind: Kind, knobs: Knobs, *, is_forced: bool
-) -> ChunkedValues | None:
+def _chunked(values: pa.Array, kind: Kind, choice: Choice) -> ChunkedValues | None:
     """Encode values as chunks; None when they are too wide for that."""
-    limit = CHUNK_LIMIT if is_forced else NARROW_BYTES
+    knobs = choice.knobs
+    limit = CHUNK_LIMIT if knobs.structure == "miniblock" else NARROW_BYTES
     if kind.shape is Shape.BOOL:
         return encode_bits(bool_bytes(values))
     if kind.shape is Shape.LIST:
         return lists_per_chunk(values, kind, limit)
     if kind.shape is Shape.VARIABLE:
-        text = variable_values(values)
-        is_narrow = int(np.diff(text.offsets).max(initial=0)) < limit
-        return compress_chunks(encode_variable(text), knobs) if is_narrow else None
+        return _chunked_text(variable_values(values), choice, limit)
     if kind.width >= limit:
         return None
     fixed = fixed_values(values, kind.width)
     if kind.width * 8 in WORDS:
         return encode_words(fixed.data, knobs)
     return compress_chunks(encode_flat(fixed), knobs)
+
+
+def _chunked_text(text: VariableValues, choice: Choice, limit: int) -> ChunkedValues | None:
+    if int(np.diff(text.offsets).max(initial=0)) >= limit:
+        return None
+    text, compression = _coded(text, choice)
+    chunks = encode_variable(text)._replace(compression=compression)
+    return compress_chunks(chunks, choice.knobs)
+
+
+def _coded(text: VariableValues, choice: Choice) -> tuple[VariableValues, "Compression"]:
+    """Return text as it is, or its codes if that was asked for and pays."""
+    plain = Variable(text.bits)
+    if choice.knobs.compression != "fsst":
+        return text, plain
+    coded = choice.coder.encode(text.offsets, text.data)
+    if coded is None:
+        return text, plain
+    return VariableValues(coded.offsets, coded.data, text.bits), Fsst(coded.symbol_table, plain)
 
 
 def encode_words(words: npt.NDArray[Any], knobs: Knobs) -> ChunkedValues:
@@ -221,12 +262,12 @@ def _worthwhile_runs(
     return starts if count * each <= limit else None
 
 
-def _fullzip_page(leaf: Shredded, kind: Kind, rows: int, knobs: Knobs) -> PageDraft:
+def _fullzip_page(leaf: Shredded, kind: Kind, rows: int, choice: Choice) -> PageDraft:
     values: FixedValues | VariableValues
     compression: Compression
     if kind.shape is Shape.VARIABLE:
-        values, compression = variable_values(leaf.values), Variable(kind.width * 8)
-        values, compression = compress_values(values, compression, knobs, leaf)
+        text, compression = _coded(variable_values(leaf.values), choice)
+        values, compression = compress_values(text, compression, choice.knobs, leaf)
     elif kind.shape is Shape.BOOL:
         # Full-zip pages have whole bytes only.
         values, compression = FixedValues(bool_bytes(leaf.values), 1), Flat(8)

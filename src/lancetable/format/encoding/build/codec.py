@@ -1,5 +1,6 @@
 """From layout and compression values to the description messages of 2.1 and 2.2 pages."""
 
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -22,10 +23,10 @@ from lancetable.format.encoding.compressions.packed_struct import (
 from lancetable.format.encoding.compressions.rle import Rle
 from lancetable.format.encoding.compressions.variable import Variable
 from lancetable.format.encoding.entries import Layout
-from lancetable.format.encoding.layouts.blob import BlobPage
 from lancetable.format.encoding.layouts.constant import ConstantPage
 from lancetable.format.encoding.layouts.fullzip import FullZip
 from lancetable.format.encoding.layouts.miniblock import MiniBlock
+from lancetable.format.encoding.repdef import Layer
 from lancetable.format.proto import encodings21_pb2 as messages
 
 SCHEMES = {"lz4": 1, "zstd": 2}
@@ -36,6 +37,13 @@ def encode_layout(layout: Layout) -> bytes:
     return bytes(_layout(layout).SerializeToString())
 
 
+def encode_blob_layout(inner: bytes, layers: Sequence[Layer]) -> bytes:
+    """Return the message that describes a blob page around the page that ``inner`` describes."""
+    blob = messages.BlobLayout(inner_layout=messages.PageLayout.FromString(inner))
+    blob.layers.extend(layers)
+    return bytes(messages.PageLayout(blob_layout=blob).SerializeToString())
+
+
 def _layout(layout: Layout) -> Any:
     match layout:
         case MiniBlock():
@@ -44,10 +52,6 @@ def _layout(layout: Layout) -> Any:
             return messages.PageLayout(full_zip_layout=_full_zip(layout))
         case ConstantPage():
             return messages.PageLayout(constant_layout=_constant_page(layout))
-        case BlobPage():
-            blob = messages.BlobLayout(inner_layout=_layout(layout.inner))
-            blob.layers.extend(layout.layers.items)
-            return messages.PageLayout(blob_layout=blob)
         case _:
             raise UnsupportedError(f"the layout {layout.describe()} cannot be written")
 

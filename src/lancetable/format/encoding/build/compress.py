@@ -27,7 +27,7 @@ def compress_chunks(values: ChunkedValues, knobs: Knobs) -> ChunkedValues:
     if scheme not in {"zstd", "lz4"} or int(values.buffers[0].sizes.sum()) < LEAST_BYTES:
         return values
     first = values.buffers[0]
-    parts = [_framed(scheme, first.piece(n), knobs.level) for n in range(len(first.starts))]
+    parts = [framed(scheme, first.piece(n), knobs.level) for n in range(len(first.starts))]
     sizes = np.array([len(part) for part in parts], np.int64)
     if int(sizes.sum()) >= int(first.sizes.sum()):
         return values
@@ -48,7 +48,7 @@ def compress_values(
         return values, compression
     valid = _valid_values(leaf, len(lengths))
     parts = [
-        _framed("zstd", np.frombuffer(part, np.uint8), knobs.level) if keep else b""
+        framed("zstd", np.frombuffer(part, np.uint8), knobs.level) if keep else b""
         for part, keep in zip(split_values(values), valid, strict=True)
     ]
     packed = joined_values(parts, values.bits)
@@ -66,7 +66,8 @@ def _valid_values(leaf: Shredded, count: int) -> list[bool]:
     return flags
 
 
-def _framed(scheme: str, data: Bytes, level: int | None) -> bytes:
+def framed(scheme: str, data: Bytes, level: int | None) -> bytes:
+    """Return compressed bytes behind their uncompressed size."""
     raw = data.tobytes()
     if scheme == "zstd":
         packed = zstandard.ZstdCompressor(level=DEFAULT_LEVEL if level is None else level)

@@ -9,7 +9,12 @@ import pyarrow as pa
 from lancetable.errors import UnsupportedError
 from lancetable.format.encoding.base import Bytes
 from lancetable.format.encoding.blocks import Compression
-from lancetable.format.encoding.build.blocks import FixedValues, bool_bytes, fixed_values
+from lancetable.format.encoding.build.blocks import (
+    FixedValues,
+    bool_bytes,
+    fixed_values,
+    list_items,
+)
 from lancetable.format.encoding.build.values import ChunkedValues, chunk_counts, values_per_chunk
 from lancetable.format.encoding.compressions.fixed_size_list import FixedSizeList
 from lancetable.format.encoding.compressions.flat import Flat
@@ -35,7 +40,7 @@ def _flatten(array: pa.Array, kind: Kind) -> FlatLists:
     sizes: list[int] = []
     level, inside = array, kind
     while inside.shape is Shape.LIST:
-        child = level.values.slice(level.offset * inside.size, len(level) * inside.size)
+        child = list_items(level, inside.size)
         has_nulls = child.null_count > 0
         valid = np.asarray(child.is_valid().to_numpy(zero_copy_only=False)) if has_nulls else None
         bitmaps.append(None if valid is None else valid.reshape(count, -1))

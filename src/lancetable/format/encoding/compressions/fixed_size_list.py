@@ -19,6 +19,7 @@ from lancetable.format.encoding.blocks import (
     Compression,
     FixedSizeLists,
     FixedWidth,
+    Repeated,
     VariableWidth,
 )
 from lancetable.format.encoding.kernels.ragged import Ragged
@@ -126,6 +127,9 @@ class FixedSizeList:
         return FixedSizeLists(self.dimension, block, validity, count * lists)
 
     def _items(self, rows: Bytes, items: int) -> Block:
+        if rows.shape[1] == 0:
+            # Items that are all null have no bytes.
+            return Repeated(None, len(rows) * items)
         if rows.shape[1] % items:
             raise CorruptError("the width of a list is no multiple of its dimension")
         decode = getattr(self.inner, "decode_values", None)

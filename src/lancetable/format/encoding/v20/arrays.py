@@ -5,7 +5,6 @@ lies in a single page.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -185,7 +184,7 @@ def _fixed_size_list(
             wide = joined(inner, encoding.dimension)
             data = yield from read_fixed(wide, page, rows, bits_of(kind))
             return fixed_array(data, len(rows), kind)
-    inside = replace(page, rows=page.rows * encoding.dimension)
+    inside = page._replace(rows=page.rows * encoding.dimension)
     items = yield from read_array(encoding.items, inside, multiply(rows, encoding.dimension), item)
     return pa.Array.from_buffers(kind, len(rows), [None], children=[items])
 
@@ -215,7 +214,7 @@ def _dictionary(
             read_array(encoding.indices, page, rows, index),
             read_array(
                 encoding.items,
-                replace(page, rows=count),
+                page._replace(rows=count),
                 range(count),
                 kind.value_type if is_column else kind,
             ),
@@ -243,6 +242,12 @@ def _dictionary_column(indices: pa.Array, items: pa.Array, kind: pa.DataType) ->
     if items.null_count and len(indices):
         found = items.is_valid().take(indices)
         indices = with_validity(indices, np.frombuffer(found.buffers()[1], np.uint8))
+    if items.null_count:
+        # Arrow cannot join dictionaries that hold a null among their items.
+        is_item = set_bits(np.frombuffer(items.is_valid().buffers()[1], np.uint8), len(items))
+        places = np.maximum(np.cumsum(is_item) - 1, 0).astype(indices.type.to_pandas_dtype())
+        indices = numbers_array(places, indices.type).take(indices)
+        items = items.drop_null()
     return pa.DictionaryArray.from_arrays(indices, items, ordered=kind.ordered)
 
 

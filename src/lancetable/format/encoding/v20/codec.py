@@ -1,7 +1,7 @@
-"""Which array encoding do the bytes of a page description of a 2.0 file mean?"""
+"""Between the description of a page of a 2.0 file and the array encoding it means."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 from types import MappingProxyType
 from typing import Any
 
@@ -113,3 +113,100 @@ _READERS: MappingProxyType[str, Callable[[Any, int], ArrayEncoding]] = MappingPr
         "constant": lambda m, _: Constant(m.value),
     }
 )
+
+
+def encode(encoding: ArrayEncoding) -> bytes:
+    """Return the serialized ``lance.encodings.ArrayEncoding`` that describes an encoding."""
+    return bytes(_message(encoding).SerializeToString())
+
+
+def _stored_in(number: int) -> encodings20_pb2.Buffer:
+    return encodings20_pb2.Buffer(buffer_index=number)
+
+
+@singledispatch
+def _message(encoding: Any) -> Any:
+    raise UnsupportedError(f"the encoding {encoding.describe()} cannot be written")
+
+
+@_message.register
+def _encode_flat(value: Flat) -> Any:
+    flat = encodings20_pb2.Flat(bits_per_value=value.bits, buffer=_stored_in(value.buffer))
+    if value.scheme:
+        flat.compression.scheme = value.scheme
+    return encodings20_pb2.ArrayEncoding(flat=flat)
+
+
+@_message.register
+def _encode_no_nulls(value: NoNulls) -> Any:
+    inner = encodings20_pb2.Nullable.NoNull(values=_message(value.values))
+    return encodings20_pb2.ArrayEncoding(nullable=encodings20_pb2.Nullable(no_nulls=inner))
+
+
+@_message.register
+def _encode_some_nulls(value: SomeNulls) -> Any:
+    inner = encodings20_pb2.Nullable.SomeNull(
+        validity=_message(value.validity), values=_message(value.values)
+    )
+    return encodings20_pb2.ArrayEncoding(nullable=encodings20_pb2.Nullable(some_nulls=inner))
+
+
+@_message.register
+def _encode_all_nulls(_: AllNulls) -> Any:
+    inner = encodings20_pb2.Nullable.AllNull()
+    return encodings20_pb2.ArrayEncoding(nullable=encodings20_pb2.Nullable(all_nulls=inner))
+
+
+@_message.register
+def _encode_fixed_size_list(value: FixedSizeList) -> Any:
+    lists = encodings20_pb2.FixedSizeList(dimension=value.dimension, items=_message(value.items))
+    return encodings20_pb2.ArrayEncoding(fixed_size_list=lists)
+
+
+@_message.register
+def _encode_list(value: ItemList) -> Any:
+    lists = encodings20_pb2.List(
+        offsets=_message(value.offsets),
+        null_offset_adjustment=value.null_adjustment,
+        num_items=value.item_count,
+    )
+    return encodings20_pb2.ArrayEncoding(list=lists)
+
+
+@_message.register
+def _encode_struct(_: Struct) -> Any:
+    return encodings20_pb2.ArrayEncoding(struct=encodings20_pb2.SimpleStruct())
+
+
+@_message.register
+def _encode_binary(value: Binary) -> Any:
+    binary = encodings20_pb2.Binary(
+        indices=_message(value.indices),
+        bytes=_message(value.content),
+        null_adjustment=value.null_adjustment,
+    )
+    return encodings20_pb2.ArrayEncoding(binary=binary)
+
+
+@_message.register
+def _encode_dictionary(value: Dictionary) -> Any:
+    dictionary = encodings20_pb2.Dictionary(
+        indices=_message(value.indices),
+        items=_message(value.items),
+        num_dictionary_items=value.item_count,
+    )
+    return encodings20_pb2.ArrayEncoding(dictionary=dictionary)
+
+
+@_message.register
+def _encode_fsst(value: Fsst) -> Any:
+    codes = encodings20_pb2.Fsst(binary=_message(value.binary), symbol_table=value.symbol_table)
+    return encodings20_pb2.ArrayEncoding(fsst=codes)
+
+
+@_message.register
+def _encode_packed_struct(value: PackedStruct) -> Any:
+    packed = encodings20_pb2.PackedStruct(
+        inner=[_message(child) for child in value.children], buffer=_stored_in(value.buffer)
+    )
+    return encodings20_pb2.ArrayEncoding(packed_struct=packed)

@@ -1,6 +1,5 @@
 """What byte strings do the variable-width encodings of a 2.0 page hold?"""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +51,7 @@ def _read_binary(binary: Binary, page: Page, rows: Rows) -> Reading[Strings]:
         Ends(binary.indices, binary.null_adjustment, limit), page, rows
     )
     inside = range(extents.first, extents.last)
-    data = yield from read_fixed(content, replace(page, rows=limit), inside, 8)
+    data = yield from read_fixed(content, page._replace(rows=limit), inside, 8)
     if isinstance(rows, range):
         return Strings(extents.offsets(), data, extents.valid)
     return gather_strings(extents, data)

@@ -1,0 +1,99 @@
+"""Which versions came after the one that was read.
+
+The names of the next versions are tried one by one. That misses versions only when those right
+after ours were cleaned away; the hint tells, and when it cannot the folder is listed.
+"""
+
+from dataclasses import dataclass
+
+from lancetable.commit.snapshot import Snapshot, read_transaction, shown
+from lancetable.commit.transaction import Transaction
+from lancetable.commit.versions import listed, read_hint
+from lancetable.errors import ConflictError, CorruptError, FileNotFoundInStoreError, InputError
+from lancetable.format.manifest.codec import decode_manifest
+from lancetable.format.manifest.names import Scheme, manifest_path, parse_manifest_name
+
+_MOST_PROBES = 64
+_LAG = 16
+"""How far a hint may be behind because two writers refreshed it in the wrong order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tip:
+    """A version, and the bytes of its manifest when they are at hand."""
+
+    snapshot: Snapshot
+    data: bytes | None = None
+
+    def content(self) -> bytes:
+        """Return the bytes of the manifest file."""
+        if self.data is not None:
+            return self.data
+        return self.snapshot.store.read(self.snapshot.manifest_path)
+
+    def transaction(self) -> Transaction | None:
+        """Return how the version came about."""
+        snapshot = self.snapshot
+        path = snapshot.manifest_path
+        return read_transaction(snapshot.store, snapshot.manifest, path, self.data)
+
+
+def scheme_of(snapshot: Snapshot) -> Scheme:
+    """Return how the manifests of the table are named.
+
+    Raises:
+        InputError: the version stands apart from the history, so that nothing can follow it.
+    """
+    name = parse_manifest_name(snapshot.manifest_path.rpartition("/")[2])
+    if name is None or name.scheme is Scheme.DETACHED:
+        raise InputError(
+            f"version {snapshot.version} is detached; check out a version of the history to write"
+        )
+    return name.scheme
+
+
+def newer_versions(snapshot: Snapshot) -> list[int]:
+    """Return the numbers of all later versions, oldest first.
+
+    Raises:
+        ConflictError: a version in between was cleaned away, so what it did is not known.
+    """
+    store, scheme, version = snapshot.store, scheme_of(snapshot), snapshot.version
+    newest = version
+    while newest - version <= _MOST_PROBES and store.exists(manifest_path(newest + 1, scheme)):
+        newest += 1
+    hinted = read_hint(store)
+    if hinted is not None and version - _LAG <= hinted <= newest <= version + _MOST_PROBES:
+        return list(range(version + 1, newest + 1))
+    found = [info.version for info in listed(store) if info.version > version]
+    if found and found != list(range(version + 1, found[-1] + 1)):
+        raise ConflictError(
+            f"versions after {version} were cleaned away, so it cannot be told what they changed; "
+            "open the table again",
+            retryable=True,
+        )
+    return found
+
+
+def load_next(snapshot: Snapshot, version: int) -> Tip:
+    """Return a later version of the same table.
+
+    Raises:
+        ConflictError: it was cleaned away meanwhile.
+        CorruptError: its manifest is damaged.
+        UnsupportedError: it needs something this release cannot read.
+    """
+    store, path = snapshot.store, manifest_path(version, scheme_of(snapshot))
+    try:
+        data = store.read(path)
+    except FileNotFoundInStoreError:
+        raise ConflictError(
+            f"version {version} was cleaned away; open the table again", retryable=True
+        ) from None
+    manifest = decode_manifest(data, shown(store, path))
+    if manifest.version != version:
+        raise CorruptError(
+            f"the name says version {version}, the content version {manifest.version}",
+            path=shown(store, path),
+        )
+    return Tip(Snapshot(snapshot.location, store, manifest, path, snapshot.branch), data)

@@ -1,0 +1,266 @@
+"""How does an operation become a version: the loop that judges, applies, and claims the next name.
+
+Each round looks for versions made meanwhile, oldest first. A version that conflicts ends the loop;
+otherwise the operation is applied to the newest one and the name after it is claimed. Whoever loses
+that race goes round again, after a pause that is random and grows.
+"""
+
+import random
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from lancetable.commit.apply import Context, State, apply
+from lancetable.commit.catchup import Tip, load_next, newer_versions, scheme_of
+from lancetable.commit.conflicts import Compatible, Conflicting, Facts, Rebased, judge
+from lancetable.commit.options import CommitOptions, CommitResult, CreateMode
+from lancetable.commit.publish import claim, discard, refresh_hint, write_transaction
+from lancetable.commit.rebase import merge_deletions
+from lancetable.commit.snapshot import Snapshot, shown
+from lancetable.commit.touched import data_files, touched
+from lancetable.commit.transaction import Operation, Overwrite, Restore, Transaction
+from lancetable.commit.versions import load
+from lancetable.commit.writing.codec import encode_transaction
+from lancetable.errors import (
+    ConflictError,
+    ContentionError,
+    ExistsError,
+    InputError,
+    TableNotFoundError,
+    UnknownOutcomeError,
+)
+from lancetable.format.manifest import Manifest, WriterVersion
+from lancetable.format.manifest.codec import encode_manifest
+from lancetable.format.manifest.envelope import section
+from lancetable.format.manifest.flags import Feature, check_writable
+from lancetable.format.manifest.indices.codec import encode_index_section
+from lancetable.format.manifest.names import Scheme, manifest_path, transaction_name
+from lancetable.format.schema.model import Schema
+from lancetable.store import TableLocation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lancetable.commit.rebase import IntegerArray
+
+__all__ = ["CommitOptions", "CommitResult", "CreateMode", "commit", "create"]
+
+LIBRARY = "lancetable"
+FIRST_STORAGE_VERSION = "2.1"
+_DEFAULT = CommitOptions()
+_LONGEST_PAUSE = 1.0
+
+
+def commit(
+    snapshot: Snapshot,
+    operation: Operation,
+    options: CommitOptions = _DEFAULT,
+    *,
+    affected: "Mapping[int, IntegerArray] | None" = None,
+    storage_version: str | None = None,
+) -> CommitResult:
+    """Make an operation the next version of the table that a snapshot belongs to.
+
+    ``affected`` names, by fragment, the rows that a Delete or an Update takes away; with it two
+    writers may delete different rows of one fragment. ``storage_version`` is the version of data
+    files that an Overwrite without rows asks for.
+
+    Raises:
+        ConflictError: another writer changed what the operation builds on.
+        ContentionError: other writers were faster in every round.
+        UnknownOutcomeError: the store failed, and the version may or may not be there.
+        InputError: the operation does not fit the table.
+        UnsupportedError: the table needs something of its writers that is not known.
+    """
+    check_writable(snapshot.manifest.writer_flags)
+    return _Commit(snapshot, operation, options, affected, storage_version).run()
+
+
+def create(
+    location: TableLocation,
+    operation: Overwrite,
+    *,
+    options: CommitOptions = _DEFAULT,
+    stable_row_ids: bool = False,
+    storage_version: str | None = None,
+    mode: CreateMode = CreateMode.ERROR,
+) -> CommitResult:
+    """Make the first version of a table; ``mode`` says what to do when there is one.
+
+    Raises:
+        ExistsError: there is a table, and ``mode`` does not allow for it.
+        CommitError: as :func:`commit`.
+    """
+    try:
+        existing = load(location)
+    except TableNotFoundError:
+        flags = int(Feature.STABLE_ROW_IDS) if stable_row_ids else 0
+        nothing = Manifest(
+            0,
+            Schema(()),
+            (),
+            reader_flags=flags,
+            writer_flags=flags,
+            data_format=storage_version or FIRST_STORAGE_VERSION,
+        )
+        path = manifest_path(0, Scheme.V2)
+        before = Snapshot(location, location.open(), nothing, path)
+        attempt = _Commit(before, operation, replace(options, attempts=1), None, storage_version)
+        try:
+            return attempt.run()
+        except ContentionError:
+            existing = load(location)
+    if mode is CreateMode.ERROR:
+        root = existing.store.root
+        raise ExistsError(f"{root}: there is a table already; append to it or overwrite it")
+    if mode is CreateMode.IGNORE:
+        return CommitResult(existing, 0)
+    return commit(existing, operation, options, storage_version=storage_version)
+
+
+@dataclass(slots=True)
+class _Commit:
+    """One operation on its way to become a version."""
+
+    base: Snapshot
+    operation: Operation
+    options: CommitOptions
+    affected: "Mapping[int, IntegerArray] | None"
+    storage_version: str | None
+
+    def run(self) -> CommitResult:
+        mine = Transaction(self.base.version, str(uuid4()), self.operation, self.options.recorded())
+        started = time.monotonic()
+        facts = self._facts()
+        tip = Tip(self.base)
+        merge: frozenset[int] = frozenset()
+        slot = 0.0
+        for attempt in range(1, max(self.options.attempts, 1) + 1):
+            for version in newer_versions(tip.snapshot) if self.base.version else ():
+                tip = load_next(tip.snapshot, version)
+                mine, both = _judged(mine, tip, facts)
+                merge |= both
+            check_writable(tip.snapshot.manifest.writer_flags)
+            made = self._attempt(mine, tip, merge)
+            if made is not None:
+                return CommitResult(made, attempt)
+            slot = slot or 1.1 * (time.monotonic() - started)
+            if time.monotonic() - started > self.options.deadline_seconds:
+                break
+            if attempt > 1:
+                _pause(min(slot * 2 ** min(attempt, 10), _LONGEST_PAUSE))
+        raise ContentionError(
+            f"{self.base.store.root}: other writers made the next version first in {attempt} "
+            "rounds; nothing was changed, try again later"
+        )
+
+    def _facts(self) -> Facts:
+        if self.affected is None:
+            return Facts()
+        ids = touched(self.operation).updated
+        files = {one.id: data_files(one) for one in self.base.manifest.fragments if one.id in ids}
+        return Facts(self.affected, files)
+
+    def _attempt(self, mine: Transaction, tip: Tip, merge: frozenset[int]) -> Snapshot | None:
+        """Return the new version, or ``None`` when another writer was faster."""
+        store = tip.snapshot.store
+        rebase = merge_deletions(tip.snapshot, mine.operation, merge, self.affected or {})
+        if merge:
+            mine = replace(mine, read_version=tip.snapshot.version, operation=rebase.operation)
+        own = [*rebase.written]
+        try:
+            made = self._publish(mine, tip, own)
+        except UnknownOutcomeError:
+            raise
+        except BaseException:
+            discard(store, own)
+            raise
+        if made is None:
+            discard(store, own)
+            return None
+        refresh_hint(store, made.version)
+        discard(store, rebase.superseded)
+        return made
+
+    def _publish(self, mine: Transaction, tip: Tip, own: list[str]) -> Snapshot | None:
+        snapshot = tip.snapshot
+        name = transaction_name(mine.read_version, mine.uuid)
+        state = self._applied(mine, tip, name)
+        message = encode_transaction(mine)
+        path = manifest_path(state.manifest.version, scheme_of(snapshot))
+        encoded = encode_manifest(
+            state.manifest,
+            shown(snapshot.store, path),
+            index_section=_index_section(tip, state),
+            transaction=message,
+        )
+        own.append(write_transaction(snapshot.store, name, message))
+        if not claim(snapshot.store, path, encoded.content, mine.uuid):
+            return None
+        return Snapshot(snapshot.location, snapshot.store, encoded.manifest, path, snapshot.branch)
+
+    def _applied(self, mine: Transaction, tip: Tip, name: str) -> State:
+        snapshot = tip.snapshot
+        context = Context(
+            now=datetime.now(UTC),
+            writer=WriterVersion(LIBRARY, _version()),
+            indices=snapshot.indices,
+            restored=self._restored(mine.operation),
+            storage_version=self.storage_version,
+            transaction_file=name,
+        )
+        try:
+            return apply(snapshot.manifest, mine.operation, context)
+        except InputError as cause:
+            if snapshot.version == self.base.version:
+                raise
+            raise ConflictError(
+                f"after version {snapshot.version} of another writer, {cause}", retryable=True
+            ) from cause
+
+    def _restored(self, operation: Operation) -> State | None:
+        if not isinstance(operation, Restore):
+            return None
+        base = self.base
+        old = load(base.location, version=operation.version, branch=base.branch)
+        return State(old.manifest, tuple(old.indices()))
+
+
+def _judged(mine: Transaction, tip: Tip, facts: Facts) -> tuple[Transaction, frozenset[int]]:
+    """Return the transaction as it may follow a version, and the fragments to merge."""
+    verdict = judge(mine, tip.transaction(), facts)
+    match verdict:
+        case Compatible(merge):
+            return mine, merge
+        case Rebased(operation):
+            return replace(mine, operation=operation), frozenset()
+        case Conflicting(reason, retryable):
+            raise ConflictError(
+                f"{reason} in version {tip.snapshot.version}, after version {mine.read_version} "
+                f"was read for {mine.operation_name}; "
+                + ("do the work again" if retryable else "open the table again and decide anew"),
+                retryable=retryable,
+            )
+
+
+def _index_section(tip: Tip, state: State) -> bytes | None:
+    """Return the message that lists the index segments: the old bytes when nothing changed."""
+    if state.indices is not None:
+        return encode_index_section(state.indices) if state.indices else None
+    position = tip.snapshot.manifest.index_section
+    if position is None:
+        return None
+    return bytes(section(tip.content(), position, "index section"))
+
+
+def _pause(longest: float) -> None:
+    """Wait for a random time, so that writers who met once do not meet again."""
+    time.sleep(random.uniform(0.0, longest))  # noqa: S311 - no secret
+
+
+def _version() -> str:
+    from lancetable import __version__  # noqa: PLC0415 - the package imports this module's users
+
+    return __version__

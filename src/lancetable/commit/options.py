@@ -1,0 +1,40 @@
+"""How is a commit made: what is said about it, and how long it is tried."""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.transaction import COMMIT_MESSAGE
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOptions:
+    """What is recorded with a commit, and when trying ends."""
+
+    message: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    attempts: int = 20
+    deadline_seconds: float = 30.0
+
+    def recorded(self) -> dict[str, str]:
+        """Return the properties of the transaction, the message among them."""
+        if self.message is None:
+            return dict(self.properties)
+        return {**self.properties, COMMIT_MESSAGE: self.message}
+
+
+class CommitResult(NamedTuple):
+    """The version that was made, and how often its name was claimed."""
+
+    snapshot: Snapshot
+    attempts: int
+
+
+class CreateMode(enum.Enum):
+    """What to do when there is a table already."""
+
+    ERROR = "error"
+    IGNORE = "ignore"
+    OVERWRITE = "overwrite"

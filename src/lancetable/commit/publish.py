@@ -1,0 +1,93 @@
+"""How does a version become visible: transaction file, manifest, hint.
+
+The manifest is created under a name that must not exist yet, so of all writers one gets it. A
+store that fails at this moment is asked what stands under the name now.
+"""
+
+import contextlib
+from collections.abc import Iterable
+
+from lancetable.commit.snapshot import read_transaction, shown
+from lancetable.errors import (
+    CorruptError,
+    ExistsError,
+    FileNotFoundInStoreError,
+    LanceTableError,
+    StoreError,
+    UnknownOutcomeError,
+    UnsupportedError,
+)
+from lancetable.format.manifest.codec import decode_manifest
+from lancetable.format.manifest.names import HINT, transaction_path
+from lancetable.store import Store
+
+
+def write_transaction(store: Store, name: str, content: bytes) -> str:
+    """Write a transaction file under its own name and return the path.
+
+    Raises:
+        StoreError: the store failed; no file stays behind.
+    """
+    path = transaction_path(name)
+    file = store.create(path)
+    try:
+        file.write([content])
+        file.close()
+    except BaseException:
+        file.abort()
+        raise
+    return path
+
+
+def claim(store: Store, path: str, content: bytes, uuid: str) -> bool:
+    """Create the manifest of a version; say whether it is ours.
+
+    Raises:
+        StoreError: the store refused, and the version was not made.
+        UnknownOutcomeError: the store failed, and what it did cannot be found out.
+    """
+    try:
+        store.put_if_absent(path, content)
+    except ExistsError:
+        return False
+    except StoreError as cause:
+        owner = _owner(store, path, cause)
+        if owner is None:
+            raise
+        return owner == uuid
+    return True
+
+
+def _owner(store: Store, path: str, cause: StoreError) -> str | None:
+    """Return whose version stands under a name after a failure, ``None`` when surely nobody's."""
+    try:
+        data = store.read(path)
+        transaction = read_transaction(store, decode_manifest(data, path), path, data)
+    except FileNotFoundInStoreError:
+        if isinstance(cause.__cause__, OSError):
+            # The operating system itself refused; a request over a network may still arrive.
+            return None
+        raise _unknown(store, path) from cause
+    except (StoreError, CorruptError, UnsupportedError):
+        raise _unknown(store, path) from cause
+    return transaction.uuid if transaction else ""
+
+
+def _unknown(store: Store, path: str) -> UnknownOutcomeError:
+    return UnknownOutcomeError(
+        f"{shown(store, path)}: the store failed while the version was made, so it may or may not "
+        "be there; open the table and look before doing the work again"
+    )
+
+
+def refresh_hint(store: Store, version: int) -> None:
+    """Tell readers the newest version; they find it without, so a failure does not matter."""
+    with contextlib.suppress(LanceTableError):
+        store.put(HINT, b'{"version":%d}' % version)
+
+
+def discard(store: Store, paths: Iterable[str]) -> None:
+    """Remove files that nothing refers to; what cannot be removed is left for a cleanup."""
+    for path in paths:
+        with contextlib.suppress(LanceTableError):
+            store.delete(path)

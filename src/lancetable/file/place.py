@@ -1,0 +1,39 @@
+"""Where in which file did it go wrong? One clear error for whatever damaged bytes cause."""
+
+import pyarrow as pa
+
+from lancetable.errors import CorruptError, InputError, UnsupportedError
+
+DECODING_FAILURES = (ValueError, IndexError, OverflowError, MemoryError, pa.ArrowException)
+
+
+class Placed:
+    """Names file and place in errors; whatever damaged bytes cause becomes one clear error."""
+
+    __slots__ = ("path", "where")
+
+    def __init__(self, path: str, where: str) -> None:
+        self.path = path
+        self.where = where
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, cause: BaseException | None, _: object) -> None:
+        if isinstance(cause, Exception):
+            clear = explained(cause, self.path, self.where)
+            if clear is not cause:
+                raise clear from cause
+
+
+def explained(cause: Exception, path: str, where: str) -> Exception:
+    """Return the error to raise for one that came up while bytes were decoded."""
+    if isinstance(cause, CorruptError):
+        return cause.at(path, where)
+    if isinstance(cause, UnsupportedError):
+        return (
+            cause if str(cause).startswith(path) else UnsupportedError(f"{path}: {where}: {cause}")
+        )
+    if isinstance(cause, InputError) or not isinstance(cause, DECODING_FAILURES):
+        return cause
+    return CorruptError(f"{where}: the bytes cannot be decoded ({cause})", path=path)

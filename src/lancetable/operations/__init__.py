@@ -1,0 +1,1 @@
+"""Recipes that change a table: plan, run, commit; one per module."""

@@ -1,0 +1,185 @@
+"""Do the columns of some data fit a table, and how are they brought there.
+
+Columns are matched by name, in any order. A column that may be null can be left out. Types that
+differ are cast when nothing can be lost. Everything that does not fit is named in one error.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from lancetable.errors import InputError, SchemaError
+from lancetable.format.schema.model import BLOB_KEY, BLOB_V2, EXTENSION_NAME, Field, Schema
+from lancetable.format.schema.types import arrow_type
+from lancetable.operations.casts import CastNote, CastPlanner, Mismatch, Step
+
+RESERVED = frozenset(
+    {
+        "_rowid",
+        "_rowaddr",
+        "_rowoffset",
+        "_row_created_at_version",
+        "_row_last_updated_at_version",
+    }
+)
+
+
+class _Move(NamedTuple):
+    """One column of the result: where it stands in the data, and how it changes."""
+
+    place: int
+    step: Step | None
+    field: Field
+    is_checked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How batches of some data become columns of a table.
+
+    ``schema`` has the fields of the table that the data brings, in the order of the table.
+    """
+
+    schema: Schema
+    casts: tuple[CastNote, ...]
+    moves: tuple[_Move, ...]
+    is_identity: bool
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch with the columns of ``schema``.
+
+        Raises:
+            InputError: a value would be lost, or is null where it must not be.
+        """
+        if self.is_identity:
+            return batch
+        arrays = []
+        for place, step, field, is_checked in self.moves:
+            array = batch.column(place)
+            if step is not None:
+                array = step(array)
+            if is_checked:
+                refuse_nulls(array, field, field.name)
+            arrays.append(array)
+        return pa.RecordBatch.from_arrays(arrays, [field.name for field in self.schema.fields])
+
+
+def fit(source: pa.Schema, schema: Schema, *, is_complete: bool = True) -> Fit:
+    """Plan how data of an Arrow schema is brought to the schema of a table.
+
+    With ``is_complete`` a column that must not be null has to be there; without, the data may
+    bring any part of the columns.
+
+    Raises:
+        SchemaError: the columns do not fit; all that do not are named.
+    """
+    refuse_names(source.names)
+    places = {name: place for place, name in enumerate(source.names)}
+    planner = CastPlanner()
+    moves: list[_Move] = []
+    for field in schema.fields:
+        place = places.pop(field.name, None)
+        if place is not None:
+            step = planner.plan(field.name, source.field(place).type, write_type(field))
+            moves.append(_Move(place, step, field, _has_required(field)))
+        elif is_complete and not field.nullable:
+            reason = "must not be null and is not in the data"
+            planner.mismatches.append(Mismatch(field.name, reason))
+    planner.mismatches.extend(Mismatch(name, "is not in the table") for name in places)
+    if planner.mismatches:
+        raise _refusal(planner.mismatches)
+    if not moves:
+        raise SchemaError("the data has none of the table's columns")
+    is_identity = len(moves) == len(source) and all(
+        move.place == number and move.step is None and not move.is_checked
+        for number, move in enumerate(moves)
+    )
+    supplied = Schema(tuple(move.field for move in moves), schema.metadata)
+    return Fit(supplied, tuple(planner.notes), tuple(moves), is_identity)
+
+
+def _refusal(mismatches: list[Mismatch]) -> SchemaError:
+    listed = "; ".join(f"column {column!r} {reason}" for column, reason in mismatches)
+    hint = ""
+    if any(reason == "is not in the table" for _, reason in mismatches):
+        hint = "; pass merge_schema=True to add columns"
+    return SchemaError(f"the data does not fit the table: {listed}{hint}")
+
+
+def refuse_names(names: Iterable[str]) -> None:
+    """Check the names of top-level columns.
+
+    Raises:
+        SchemaError: a name stands twice, or belongs to the table format.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in RESERVED:
+            raise SchemaError(
+                f"column {name!r} is computed by the table and cannot be written; leave it out"
+            )
+        if name in seen:
+            raise SchemaError(f"column {name!r} stands in the data twice; rename one")
+        seen.add(name)
+
+
+def write_type(field: Field) -> pa.DataType:
+    """Return the storage type in which values of a field are written.
+
+    It is what a scan gives, except that blobs are written as bytes, not as descriptions.
+    """
+    return arrow_type(_without_blobs(field))
+
+
+def _without_blobs(field: Field) -> Field:
+    if not any(below.is_blob for below in field.walk()):
+        return field
+    metadata = {
+        key: value
+        for key, value in field.metadata.items()
+        if key != BLOB_KEY and not (key == EXTENSION_NAME and value == BLOB_V2)
+    }
+    name = "" if field.extension_name == BLOB_V2 else field.extension_name
+    children = tuple(_without_blobs(child) for child in field.children)
+    return replace(field, metadata=metadata, extension_name=name, children=children)
+
+
+def write_schema(schema: Schema) -> pa.Schema:
+    """Return the storage types in which values of all fields are written."""
+    return pa.schema([pa.field(field.name, write_type(field)) for field in schema.fields])
+
+
+def _has_required(field: Field) -> bool:
+    """Say whether nulls have to be looked for in a field."""
+    return any(
+        not below.nullable
+        for below in field.walk()
+        if below.logical_type != "map" and not below.is_blob_v2
+    )
+
+
+def refuse_nulls(array: pa.Array, field: Field, path: str) -> None:
+    """Check that nothing is null that must not be, at any depth.
+
+    Raises:
+        InputError: there is such a null.
+    """
+    if array.null_count and not field.nullable:
+        raise InputError(
+            f"column {path!r} must not be null, the data holds {array.null_count} nulls"
+        )
+    if not field.children or field.is_blob_v2 or not any(map(_has_required, field.children)):
+        return
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if field.logical_type == "map":
+        array = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
+    if pa.types.is_struct(array.type):
+        if array.null_count:
+            array = array.filter(array.is_valid())
+        for number, child in enumerate(field.children):
+            refuse_nulls(array.field(number), child, f"{path}.{child.name}")
+        return
+    refuse_nulls(array.flatten(), field.children[0], f"{path}.{field.children[0].name}")

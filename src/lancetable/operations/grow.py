@@ -1,0 +1,64 @@
+"""Which columns does a table get when data brings ones that it does not have.
+
+New columns are nullable, as the rows that are there have no value for them. They may stand at the
+top or inside structs; the items of lists and maps keep their columns.
+"""
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lancetable.format.schema.model import Field, Schema
+from lancetable.format.schema.types import schema_from_arrow
+
+
+def grown(schema: Schema, source: pa.Schema, next_id: int) -> Schema:
+    """Return the schema with the columns of the data that it lacks; ids count from ``next_id``.
+
+    The same schema is returned when there are none.
+
+    Raises:
+        SchemaError: a new column has a type that the format cannot store.
+    """
+    fields, after = _grown(schema.fields, list(source), next_id)
+    return schema if after == next_id else replace(schema, fields=fields)
+
+
+def _grown(
+    fields: tuple[Field, ...], source: list[pa.Field], next_id: int
+) -> tuple[tuple[Field, ...], int]:
+    found = {field.name: number for number, field in enumerate(fields)}
+    result = list(fields)
+    for arrow in source:
+        number = found.get(arrow.name)
+        if number is None:
+            made = numbered(arrow, next_id)
+            next_id += sum(1 for _ in made.walk())
+            result.append(made)
+        elif _is_open(result[number]) and pa.types.is_struct(arrow.type):
+            children, after = _grown(result[number].children, list(arrow.type), next_id)
+            if after != next_id:
+                result[number] = replace(result[number], children=children)
+                next_id = after
+    return tuple(result), next_id
+
+
+def _is_open(field: Field) -> bool:
+    """Say whether a struct may get more columns: one that is stored as a whole may not."""
+    return field.logical_type == "struct" and not field.is_packed and not field.is_blob
+
+
+def numbered(arrow: pa.Field, first_id: int) -> Field:
+    """Return a new nullable field, its ids depth first from ``first_id``.
+
+    Raises:
+        SchemaError: it has a type that the format cannot store.
+    """
+    made = schema_from_arrow(pa.schema([arrow.with_nullable(True)])).fields[0]  # noqa: FBT003
+    return shifted(made, first_id)
+
+
+def shifted(field: Field, by: int) -> Field:
+    """Return the field with other ids."""
+    children = tuple(shifted(child, by) for child in field.children)
+    return replace(field, id=field.id + by, children=children)

@@ -1,0 +1,42 @@
+"""When another writer came first: do the work again on what there is now.
+
+The commit itself goes on top of compatible versions. A conflict that is marked as one to repeat
+needs the recipe's work anew; that is tried until the attempts or the time of the options are used
+up.
+"""
+
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from lancetable.commit.options import CommitOptions
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.versions import load
+from lancetable.errors import ConflictError
+
+Done = TypeVar("Done")
+_LONGEST_PAUSE = 1.0
+
+
+def repeat(
+    snapshot: Snapshot, attempt: Callable[[Snapshot], Done], options: CommitOptions
+) -> Done:
+    """Return what an attempt gives; on a conflict to repeat, try again on the latest version.
+
+    Raises:
+        ConflictError: the conflict cannot be solved by doing the work again, or it never ended.
+    """
+    started = time.monotonic()
+    pause = 0.0
+    for _ in range(max(options.attempts, 1) - 1):
+        try:
+            return attempt(snapshot)
+        except ConflictError as cause:
+            used = time.monotonic() - started
+            if not cause.retryable or used > options.deadline_seconds:
+                raise
+            pause = min(max(2 * pause, used / 2), _LONGEST_PAUSE)
+        time.sleep(random.uniform(0.0, pause))  # noqa: S311 - no secret
+        snapshot = load(snapshot.location, branch=snapshot.branch)
+    return attempt(snapshot)

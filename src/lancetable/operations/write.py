@@ -1,0 +1,213 @@
+"""From data to fragments that are not part of a table yet: what create, append and others share.
+
+Rows in memory that fill several files are written by several threads, one file each; everything
+else is one stream, so that no more than a file's pages are in memory.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from lancetable.commit.options import CommitOptions
+from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import InputError, SchemaError, UnknownOutcomeError, UnsupportedError
+from lancetable.file.leaves import leaves_of
+from lancetable.file.model import V2_1, V2_2
+from lancetable.format.encoding.build.knobs import knobs_of
+from lancetable.format.manifest import Fragment, Manifest
+from lancetable.format.schema.model import Field, Schema
+from lancetable.fragment.writer import (
+    WriteOptions,
+    WriteTarget,
+    file_version,
+    remove_fragments,
+    write_fragments,
+)
+from lancetable.operations.casts import CastNote
+from lancetable.operations.fit import Fit, fit
+from lancetable.operations.runner import THREADS, Runner
+from lancetable.operations.sources import Source
+
+__all__ = [
+    "DEFAULT_COMMIT",
+    "DEFAULT_WRITE",
+    "CastNote",
+    "WriteOptions",
+    "WriteResult",
+    "WriteTarget",
+    "WriteTask",
+    "Written",
+    "check_stored",
+    "keep_or_remove",
+    "needed_version",
+    "next_field_id",
+    "storage_version",
+    "table_options",
+    "write_part",
+    "write_source",
+]
+
+DEFAULT_WRITE = WriteOptions()
+DEFAULT_COMMIT = CommitOptions()
+_VARIABLE = frozenset({"string", "binary", "large_string", "large_binary"})
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """What a write did: the version it made, and how many rows it wrote."""
+
+    version: int
+    rows: int = 0
+    attempts: int = 1
+    casts: tuple[CastNote, ...] = ()
+    """Columns whose values were stored as another type, without loss."""
+
+
+class Written(NamedTuple):
+    """The version that a write made, and what is told about it."""
+
+    snapshot: Snapshot
+    result: WriteResult
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """Rows of one or more new files."""
+
+    table: pa.Table
+    schema: Schema
+    target: WriteTarget
+    options: WriteOptions
+
+
+def write_part(task: WriteTask) -> list[Fragment]:
+    """Write the rows of a task, whose columns are brought to the task's schema first."""
+    fitted = fit(task.table.schema, task.schema, is_complete=False)
+    batches = map(fitted.apply, task.table.to_batches())
+    return write_fragments(batches, fitted.schema, task.target, task.options)
+
+
+def write_source(
+    source: Source,
+    fitted: Fit,
+    target: WriteTarget,
+    options: WriteOptions,
+    runner: Runner = THREADS,
+) -> list[Fragment]:
+    """Write all rows of a source; nothing stays when it fails.
+
+    Raises:
+        InputError: a value does not fit its column.
+        StoreError: the files cannot be written.
+    """
+    table, each = source.table, options.max_rows_per_file
+    if table is None or table.num_rows <= each or table.nbytes > options.max_bytes_per_file:
+        batches = map(fitted.apply, source.batches)
+        return write_fragments(batches, fitted.schema, target, options)
+    tasks = (
+        WriteTask(table.slice(first, each), fitted.schema, target, options)
+        for first in range(0, table.num_rows, each)
+    )
+    fragments: list[Fragment] = []
+    try:
+        for written in runner.map(write_part, tasks):
+            fragments.extend(written)
+    except BaseException:
+        remove_fragments(fragments, target)
+        raise
+    return fragments
+
+
+@contextmanager
+def keep_or_remove(fragments: list[Fragment], target: WriteTarget) -> Iterator[None]:
+    """Remove the files of new fragments when their commit is known to have failed."""
+    try:
+        yield
+    except UnknownOutcomeError:
+        raise
+    except BaseException:
+        remove_fragments(fragments, target)
+        raise
+
+
+def table_options(manifest: Manifest, options: WriteOptions) -> WriteOptions:
+    """Return the options with the version of files that an existing table keeps.
+
+    Raises:
+        InputError: another version is asked for.
+        UnsupportedError: the table's version cannot be written any more.
+    """
+    version = storage_version(manifest)
+    if options.storage_version not in {None, version}:
+        raise InputError(
+            f"the table keeps data files of version {version}; version {options.storage_version} "
+            "can be asked for when a table is created or overwritten"
+        )
+    return replace(options, storage_version=version)
+
+
+def check_stored(schema: Schema, options: WriteOptions) -> None:
+    """Check that the columns can be stored in files of the version of the options.
+
+    Raises:
+        SchemaError: a column needs a newer version.
+        InputError: the metadata of a column asks for an encoding that does not exist.
+    """
+    for field in schema.fields:
+        needed = needed_version(Schema((field,)))
+        if options.storage_version is not None and needed > options.storage_version:
+            raise SchemaError(
+                f"column {field.name!r} needs data files of version {needed}, the table has "
+                f"{options.storage_version}; create the table with storage_version={needed!r}"
+            )
+        for leaf in leaves_of(field):
+            knobs_of(leaf.field, field)
+
+
+def storage_version(manifest: Manifest) -> str:
+    """Return the version of new data files of a table.
+
+    Raises:
+        UnsupportedError: it is one that cannot be written any more.
+    """
+    version = manifest.data_format
+    if not version or version in {"stable", "next"}:
+        version = _version_of_files(manifest)
+    if version in {"legacy", "0.1", "0.2"}:
+        raise UnsupportedError(
+            "the table keeps data files of version 0.1, which are read-only; copy it with "
+            "create_table to write to it"
+        )
+    return str(file_version(version))
+
+
+def _version_of_files(manifest: Manifest) -> str:
+    for fragment in manifest.fragments:
+        for file in fragment.files:
+            return f"{file.major}.{file.minor}" if file.major >= 2 else "0.1"
+    return str(V2_1)
+
+
+def needed_version(schema: Schema) -> str:
+    """Return the version of files that a new table of this schema gets by itself."""
+    return str(V2_2 if any(map(_needs_2_2, schema.walk())) else V2_1)
+
+
+def _needs_2_2(field: Field) -> bool:
+    if field.logical_type == "map" or field.is_blob_v2:
+        return True
+    return field.is_packed and any(below.logical_type in _VARIABLE for below in field.walk())
+
+
+def next_field_id(manifest: Manifest) -> int:
+    """Return the first field id that no column of a version, live or dropped, uses."""
+    ids = [field.id for field in manifest.schema.walk()]
+    for fragment in manifest.fragments:
+        for file in fragment.files:
+            ids.extend(file.fields)
+    if manifest.max_allocated_field_id is not None:
+        ids.append(manifest.max_allocated_field_id)
+    return max(ids, default=-1) + 1

@@ -1,0 +1,204 @@
+"""Stores around stores: counting what is asked, waiting, and failing on purpose.
+
+They are for tests and benchmarks: how many requests an operation makes, what it would cost over a
+network, and what is left of a table when the store fails at any one of them.
+"""
+
+import enum
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from lancetable.errors import StoreError
+from lancetable.store.base import Bytes, Entry, ReadableFile, Store, WritableFile
+from lancetable.store.location import TableLocation
+from lancetable.store.ranges import ByteRange
+
+if TYPE_CHECKING:
+    from typing_extensions import override
+else:
+
+    def override(method: object) -> object:
+        """Stand in for the decorator that typing has only from Python 3.12 on."""
+        return method
+
+
+_T = TypeVar("_T")
+
+
+class WrappedStore:
+    """Passes every call on; a subclass decides in :meth:`call` what happens around it."""
+
+    def __init__(self, inner: Store) -> None:
+        self.inner = inner
+
+    @property
+    def root(self) -> str:
+        """The root of the store inside."""
+        return self.inner.root
+
+    def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
+        """Do one thing in the store; ``verb`` is the name of the method."""
+        return action()
+
+    def open(self, path: str, *, size: int | None = None) -> ReadableFile:
+        """Open an object; reading its ranges counts as calls of its own."""
+        file = self.call("open", path, lambda: self.inner.open(path, size=size))
+        return _WrappedReadable(self, path, file)
+
+    def read(self, path: str) -> bytes:
+        """Return an object."""
+        return self.call("read", path, lambda: self.inner.read(path))
+
+    def exists(self, path: str) -> bool:
+        """Say whether there is such an object."""
+        return self.call("exists", path, lambda: self.inner.exists(path))
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        """Yield the objects below a folder."""
+        return iter(self.call("list", prefix, lambda: [*self.inner.list(prefix)]))
+
+    def create(self, path: str) -> WritableFile:
+        """Start an object; writing and closing it count as calls of their own."""
+        file = self.call("create", path, lambda: self.inner.create(path))
+        return _WrappedWritable(self, path, file)
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write an object."""
+        self.call("put", path, lambda: self.inner.put(path, content))
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        """Write an object that must not be there yet."""
+        self.call("put_if_absent", path, lambda: self.inner.put_if_absent(path, content))
+
+    def delete(self, path: str) -> None:
+        """Remove an object."""
+        self.call("delete", path, lambda: self.inner.delete(path))
+
+
+class _WrappedReadable:
+    def __init__(self, store: WrappedStore, path: str, file: ReadableFile) -> None:
+        self._store = store
+        self._path = path
+        self._file = file
+
+    @property
+    def size(self) -> int:
+        return self._file.size
+
+    @property
+    def is_mapped(self) -> bool:
+        return self._file.is_mapped
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[memoryview]:
+        return self._store.call("read_ranges", self._path, lambda: self._file.read_ranges(ranges))
+
+
+class _WrappedWritable:
+    def __init__(self, store: WrappedStore, path: str, file: WritableFile) -> None:
+        self._store = store
+        self._path = path
+        self._file = file
+
+    def write(self, parts: Sequence[Bytes]) -> None:
+        self._store.call("write", self._path, lambda: self._file.write(parts))
+
+    def close(self) -> None:
+        self._store.call("close", self._path, self._file.close)
+
+    def abort(self) -> None:
+        self._file.abort()
+
+
+class CountingStore(WrappedStore):
+    """Counts calls by verb, and remembers them in order."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.calls: list[tuple[str, str]] = []
+        self._lock = threading.Lock()
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How often each verb was called."""
+        return Counter(verb for verb, _ in self.calls)
+
+    @override
+    def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
+        """Remember the call, then do it."""
+        with self._lock:
+            self.calls.append((verb, path))
+        return action()
+
+
+class SlowStore(WrappedStore):
+    """Waits before each call, as a request over a network would."""
+
+    def __init__(self, inner: Store, seconds: float) -> None:
+        super().__init__(inner)
+        self._seconds = seconds
+
+    @override
+    def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
+        """Wait, then do it."""
+        time.sleep(self._seconds)
+        return action()
+
+
+class Moment(enum.Enum):
+    """When a call fails."""
+
+    BEFORE = "before"
+    """Nothing happened."""
+    AFTER = "after"
+    """It happened, but the answer was lost."""
+
+
+class FaultyStore(WrappedStore):
+    """Fails at the n-th call, counted from 0, and at all later ones when it ``stays_down``."""
+
+    def __init__(
+        self, inner: Store, fail_at: int, moment: Moment, *, stays_down: bool = False
+    ) -> None:
+        super().__init__(inner)
+        self.calls = 0
+        self._fail_at = fail_at
+        self._moment = moment
+        self._stays_down = stays_down
+        self._lock = threading.Lock()
+
+    @property
+    def has_failed(self) -> bool:
+        """True once the call that fails was made."""
+        return self.calls > self._fail_at
+
+    @override
+    def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
+        """Do it, or fail, or both."""
+        with self._lock:
+            number = self.calls
+            self.calls += 1
+        if self._stays_down and number > self._fail_at:
+            raise StoreError(f"{path}: the store is down, {verb} failed on purpose")
+        if number != self._fail_at:
+            return action()
+        if self._moment is Moment.AFTER:
+            action()
+        raise StoreError(f"{path}: call {number}, {verb}, failed on purpose")
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedLocation(TableLocation):
+    """A location whose stores are wrapped."""
+
+    wrap: Callable[[Store], Store] | None = None
+
+    @override
+    def open(self) -> Store:
+        """Return the wrapped store of this folder."""
+        # Not super(): a class with slots is made twice, and super() finds the first.
+        inner = TableLocation.open(self)
+        return inner if self.wrap is None else self.wrap(inner)

@@ -1,0 +1,94 @@
+"""The kernels against slow, obvious versions of themselves."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lancetable.format.encoding.kernels import bitpack, ragged
+
+ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
+WIDTHS = [(bits, width) for bits in (8, 16, 32, 64) for width in range(1, bits + 1)]
+
+
+def slow_unpack(packed: list[int], bits: int, width: int) -> list[int]:
+    """Unpack one block as the description of the format does it."""
+    lanes = 1024 // bits
+    out = [0] * 1024
+    for row in range(bits):
+        word, shift = divmod(row * width, bits)
+        for lane in range(lanes):
+            value = packed[word * lanes + lane] >> shift
+            if shift + width > bits:
+                value |= packed[(word + 1) * lanes + lane] << (bits - shift)
+            out[ORDER[row // 8] * 16 + row % 8 * 128 + lane] = value & ((1 << width) - 1)
+    return out
+
+
+@pytest.mark.parametrize(("bits", "width"), WIDTHS)
+def test_unpacking_agrees_with_the_slow_version(bits: int, width: int) -> None:
+    chance = np.random.default_rng(bits * 100 + width)
+    words = chance.integers(0, 256, 3 * 128 * width, np.uint8).view(f"<u{bits // 8}")
+    packed = words.reshape(3, -1)
+    found = bitpack.unpack(packed, width)
+    for block in range(3):
+        assert found[block].tolist() == slow_unpack(packed[block].tolist(), bits, width)
+    assert np.array_equal(bitpack.pack(found, width), packed)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_single_values_are_picked_without_unpacking(bits: int) -> None:
+    chance = np.random.default_rng(bits)
+    widths = np.array([1, bits // 2, bits], np.int64)
+    blocks, starts = [], []
+    for width in widths.tolist():
+        words = chance.integers(0, 256, 128 * width, np.uint8).view(f"<u{bits // 8}")
+        starts.append(sum(map(len, blocks)))
+        blocks.append(words.tobytes())
+    data = np.frombuffer(b"".join(blocks), np.uint8)
+    which = chance.integers(0, 3, 200)
+    inside = chance.integers(0, 1024, 200)
+    found = bitpack.pick(data, np.array(starts)[which], widths[which], inside, bits)
+    for number in range(200):
+        block, width = blocks[which[number]], int(widths[which[number]])
+        words = np.frombuffer(block, f"<u{bits // 8}").tolist()
+        assert int(found[number]) == slow_unpack(words, bits, width)[inside[number]]
+
+
+pieces = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 60)), max_size=12)
+DATA = np.random.default_rng(0).integers(0, 256, 512, np.uint8)
+
+
+@given(pieces)
+def test_join_is_concatenation(parts: list[tuple[int, int]]) -> None:
+    starts = np.array([start for start, _ in parts], np.int64)
+    sizes = np.array([size for _, size in parts], np.int64)
+    expected = b"".join(DATA[start : start + size].tobytes() for start, size in parts)
+    assert ragged.join(ragged.Ragged(DATA, starts, sizes)).tobytes() == expected
+
+
+@given(st.integers(1, 12), st.integers(1, 40), st.integers(0, 24), st.integers(0, 30))
+def test_join_of_pieces_equally_far_apart(count: int, size: int, gap: int, first: int) -> None:
+    starts = first + np.arange(count) * (size + gap)
+    data = np.random.default_rng(1).integers(0, 256, int(starts[-1]) + size, np.uint8)
+    sizes = np.full(count, size)
+    expected = b"".join(data[start : start + size].tobytes() for start in starts.tolist())
+    assert ragged.join(ragged.Ragged(data, starts, sizes)).tobytes() == expected
+
+
+@given(st.sampled_from([1, 2, 3, 4, 8, 12, 16, 24]), st.lists(st.integers(0, 20), max_size=20))
+def test_gather_picks_elements(width: int, numbers: list[int]) -> None:
+    positions = np.array(numbers, np.int64) * width
+    found = ragged.gather(DATA, positions, width)
+    expected = b"".join(DATA[place : place + width].tobytes() for place in positions.tolist())
+    assert found.tobytes() == expected
+
+
+@given(pieces)
+def test_gather_slices_is_concatenation_with_offsets(parts: list[tuple[int, int]]) -> None:
+    starts = np.array([start for start, _ in parts], np.int64)
+    stops = starts + np.array([size for _, size in parts], np.int64)
+    offsets, joined = ragged.gather_slices(DATA, starts, stops)
+    for number, (start, size) in enumerate(parts):
+        found = joined[offsets[number] : offsets[number + 1]]
+        assert found.tobytes() == DATA[start : start + size].tobytes()
