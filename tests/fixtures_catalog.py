@@ -144,7 +144,7 @@ def _is_blob(field: pa.Field) -> bool:
 def _with_payloads(table: pa.Table, names: list[str], data: bytes) -> pa.Table:
     """Replace descriptors by the bytes of the same file that they describe."""
     for name in names:
-        values = []
+        values: list[bytes | None] = []
         for row in table.column(name).to_pylist():
             # 2.0 writes a missing blob as an empty one at position 1.
             if row is None or (row["size"] == 0 and row["position"] != 0 and "kind" not in row):

@@ -1,16 +1,19 @@
 """Data files put together by hand, byte by byte, around pages that a test spells out."""
 
 import struct
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 from lancetable.file import DataFileHandle, FileReader
-from lancetable.format.proto import encodings20_pb2, encodings21_pb2, file2_pb2, file_pb2
+from lancetable.format.proto import encodings21_pb2, file2_pb2, file_pb2
 from lancetable.store import MemoryFile
 
 VERSIONS = {"2.0": (0, 3), "2.1": (2, 1), "2.2": (2, 2)}
-Layout = encodings21_pb2.PageLayout
-Compression = encodings21_pb2.CompressiveEncoding
+Layout: TypeAlias = encodings21_pb2.PageLayout
+Compression: TypeAlias = encodings21_pb2.CompressiveEncoding
+Description: TypeAlias = Any
+"""A page layout, or the array encoding of a 2.0 page."""
 
 
 class Column(NamedTuple):
@@ -20,14 +23,14 @@ class Column(NamedTuple):
     logical_type: str
     parent: int = -1
     nullable: bool = True
-    metadata: dict[str, bytes] = {}
+    metadata: Mapping[str, bytes] = MappingProxyType({})
 
 
 class Page(NamedTuple):
     """A page: how many rows, how encoded, and its buffers."""
 
     rows: int
-    description: Layout | encodings20_pb2.ArrayEncoding
+    description: Description
     buffers: Sequence[bytes] = ()
 
 
@@ -45,7 +48,7 @@ def data_file(
             parent_id=field.parent,
             logical_type=field.logical_type,
             nullable=field.nullable,
-            metadata=field.metadata,
+            metadata=dict(field.metadata),
         )
     message = descriptor.SerializeToString()
     start = _aligned(body)
@@ -77,8 +80,8 @@ def _column(body: bytearray, pages: Sequence[Page]) -> bytes:
             made.buffer_offsets.append(_aligned(body))
             made.buffer_sizes.append(len(buffer))
             body += buffer
-        is_layout = isinstance(page.description, Layout)
-        name = "lance.encodings21.PageLayout" if is_layout else "lance.encodings.ArrayEncoding"
+        kind = page.description.DESCRIPTOR.name
+        name = f"lance.encodings21.{kind}" if kind == "PageLayout" else f"lance.encodings.{kind}"
         wrapped = file2_pb2.Any(type_url=f"/{name}", value=page.description.SerializeToString())
         made.encoding.direct.encoding = wrapped.SerializeToString()
     message: bytes = column.SerializeToString()

@@ -1,4 +1,4 @@
-"""Read Lance tables without the Lance library: the public names, nothing else.
+"""Read and write Lance tables without the Lance library: the public names, nothing else.
 
 Importing this package loads neither pyarrow nor numpy; a name is looked up in its module when
 it is first used.
@@ -28,15 +28,23 @@ from lancetable.errors import (
 )
 
 if TYPE_CHECKING:
-    from lancetable.table import Table, open_table
+    from lancetable.commit.options import CommitOptions
+    from lancetable.fragment.writer import WriteOptions
+    from lancetable.operations.casts import CastNote
+    from lancetable.operations.write import WriteResult
+    from lancetable.store import Durability
+    from lancetable.table import Table, create_table, open_table
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "CastNote",
     "CommitError",
+    "CommitOptions",
     "ConflictError",
     "ContentionError",
     "CorruptError",
+    "Durability",
     "ExistsError",
     "ExpressionError",
     "FileNotFoundInStoreError",
@@ -51,11 +59,23 @@ __all__ = [
     "UnknownOutcomeError",
     "UnsupportedError",
     "VersionNotFoundError",
+    "WriteOptions",
+    "WriteResult",
     "__version__",
+    "create_table",
     "open_table",
 ]
 
-_HOMES = {"Table": "lancetable.table", "open_table": "lancetable.table"}
+_HOMES = {
+    "CastNote": "lancetable.operations.casts",
+    "CommitOptions": "lancetable.commit.options",
+    "Durability": "lancetable.store",
+    "Table": "lancetable.table",
+    "WriteOptions": "lancetable.fragment.writer",
+    "WriteResult": "lancetable.operations.write",
+    "create_table": "lancetable.table",
+    "open_table": "lancetable.table",
+}
 
 
 def __getattr__(name: str) -> object:

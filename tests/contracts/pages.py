@@ -1,6 +1,7 @@
 """One small page for each compression, made by hand: what every compression is held to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ class Example(NamedTuple):
     type: str
     page: Page
     expected: Sequence[object]
-    metadata: dict[str, bytes] = {}
+    metadata: Mapping[str, bytes] = MappingProxyType({})
     children: Sequence[Column] = ()
 
     def fields(self) -> list[Column]:
@@ -35,9 +36,7 @@ def _padded(data: bytes) -> bytes:
     return data + b"\xfe" * (-len(data) % 8)
 
 
-def _mini_block(
-    rows: int, compression: Compression, buffers: Sequence[bytes], **more: Any
-) -> Page:
+def _mini_block(rows: int, compression: Compression, buffers: Sequence[bytes], **more: Any) -> Page:
     """Return a page of one chunk without levels, 2.2."""
     sizes = b"".join(len(buffer).to_bytes(4, "little") for buffer in buffers)
     chunk = _padded(b"\0\0" + sizes) + b"".join(map(_padded, buffers))
@@ -86,19 +85,18 @@ def _fsst() -> Page:
     return _mini_block(len(WORDS), coded, [_texts(codes)])
 
 
-def _general(scheme: int, packed: bytes, inner: Compression) -> Compression:
-    del packed
-    return Compression(general={"compression": {"scheme": scheme}, "values": inner})
+def _general(scheme: int) -> Compression:
+    return Compression(general={"compression": {"scheme": scheme}, "values": flat(32)})
 
 
 def _zstd() -> Page:
     packed = (160).to_bytes(8, "little") + zstandard.compress(_numbers())
-    return _mini_block(40, _general(2, packed, flat(32)), [packed])
+    return _mini_block(40, _general(2), [packed])
 
 
 def _lz4() -> Page:
     packed = (160).to_bytes(4, "little") + pa.Codec("lz4_raw").compress(_numbers(), asbytes=True)
-    return _mini_block(40, _general(1, packed, flat(32)), [packed])
+    return _mini_block(40, _general(1), [packed])
 
 
 def _split() -> Page:
@@ -211,7 +209,11 @@ EXAMPLES = [
         WORDS,
     ),
     Example(
-        "inline bitpacking", "2.2", "int32", _mini_block(40, _INLINE, [_inline_bitpacked()]), NUMBERS
+        "inline bitpacking",
+        "2.2",
+        "int32",
+        _mini_block(40, _INLINE, [_inline_bitpacked()]),
+        NUMBERS,
     ),
     Example(
         "out-of-line bitpacking",

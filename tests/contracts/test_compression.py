@@ -81,12 +81,17 @@ def test_damaged_bytes_give_whole_rows_or_a_refusal(example: Example) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 1 << 20, 1 << 47, (1 << 63) - 1])
-def test_pages_that_claim_other_numbers_of_values_are_refused(example: Example, rows: int) -> None:
+def test_pages_that_claim_other_numbers_of_values(example: Example, rows: int) -> None:
+    """A page that finds its rows through an index does not need the number."""
     layout = Layout.FromString(example.page.description.SerializeToString())
     kind = layout.WhichOneof("layout")
     getattr(layout, kind).num_items = min(rows, (1 << 32) - 1) if "zip" in kind else rows
-    with pytest.raises(REFUSED):
-        read(example, example.page._replace(description=layout))
+    try:
+        whole, _ = read(example, example.page._replace(description=layout))
+    except REFUSED:
+        return
+    assert "zip" in kind
+    assert whole.column(0).to_pylist() == list(example.expected)
 
 
 @pytest.mark.parametrize("rows", [1, 1 << 20, 1 << 47, (1 << 63) - 1])

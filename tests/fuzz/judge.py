@@ -1,4 +1,4 @@
-"""What may come out of damaged bytes: rows that are whole, or one of few errors; soon, and small."""
+"""What may come out of damaged bytes: whole rows or one of few errors, soon, in little memory."""
 
 import resource
 import signal
@@ -66,7 +66,7 @@ def judge(
             wrong = f"memory ran out: {_told(cause)}"
     except TooSlowError as cause:
         wrong = f"took longer than {SECONDS} s: {_told(cause)}"
-    except Exception as cause:  # noqa: BLE001 - that is the point
+    except Exception as cause:
         wrong = _told(cause)
     if wrong is None and _peak() - before > ALLOWED_MEMORY + 64 * size:
         wrong = f"took {(_peak() - before) // MEGABYTE} MB for {size} bytes"

@@ -69,7 +69,7 @@ class TableSubject:
             kinds.setdefault(
                 "/".join(path.split("/")[:2]) if "_refs" in path else path.split("/")[0], []
             ).append(path)
-        wanted = [kinds[kind] for kind in sorted(kinds) if kind not in {"_indices"}]
+        wanted = [kinds[kind] for kind in sorted(kinds) if kind != "_indices"]
         return [
             paths[turn % len(paths)] for turn in range(max(map(len, wanted))) for paths in wanted
         ]

@@ -41,13 +41,13 @@ def table(tmp_path: Path) -> Path:
     """A table beside a file that must not be read; the file is a good data file."""
     place = tmp_path / "t.lance"
     shutil.copytree(GOLDEN / "table" / "delete_arrow.lance", place)
-    data = sorted((place / "data").glob("*.lance"))[0]
+    data = min((place / "data").glob("*.lance"))
     shutil.copyfile(data, tmp_path / CANARY)
     return place
 
 
 def newest(table: Path) -> Path:
-    return sorted((table / "_versions").glob("*.manifest"))[0]
+    return min((table / "_versions").glob("*.manifest"))
 
 
 def change(table: Path, how: Callable[[table_pb2.Manifest], None]) -> None:
@@ -102,6 +102,7 @@ def test_transaction_files_outside_the_table_are_not_read(table: Path, escape: s
     def point_out(manifest: table_pb2.Manifest) -> None:
         manifest.transaction_file = path
         manifest.ClearField("transaction_section")
+        manifest.ClearField("current_transaction_section")
 
     change(table, point_out)
     opened = lancetable.open_table(str(table))
@@ -109,6 +110,20 @@ def test_transaction_files_outside_the_table_are_not_read(table: Path, escape: s
         opened._snapshot.transaction()
     # A list of versions goes on without it.
     assert opened.versions()[-1].operation is None
+
+
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_row_ids_outside_the_table_are_refused(table: Path, escape: str) -> None:
+    path = spelled(escape, table)
+
+    def point_out(manifest: table_pb2.Manifest) -> None:
+        for fragment in manifest.fragments:
+            fragment.external_row_ids.path = path
+            fragment.external_row_ids.size = 8
+
+    change(table, point_out)
+    with pytest.raises(CorruptError, match="not followed"):
+        lancetable.open_table(str(table)).scan(with_row_id=True).to_arrow()
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "..", ".", "", "a\0b", "/etc/passwd", "a\\b"])
@@ -128,11 +143,8 @@ def test_a_tag_on_a_branch_that_climbs_is_refused(table: Path, branch: str) -> N
         lancetable.open_table(str(table), tag="bad")
 
 
-@pytest.mark.parametrize("escape", ["../up", "/etc", "..", "a/../..", "relative", "C:x", ""])
+@pytest.mark.parametrize("escape", ["../up", "..", "a/../..", "relative", "C:x", ""])
 def test_bases_that_are_not_absolute_are_refused(table: Path, escape: str) -> None:
-    if escape == "/etc":
-        pytest.skip("an absolute base is what a base is")
-
     def point_out(manifest: table_pb2.Manifest) -> None:
         manifest.base_paths.add(id=1, path=escape)
         for fragment in manifest.fragments:
@@ -144,15 +156,13 @@ def test_bases_that_are_not_absolute_are_refused(table: Path, escape: str) -> No
 
 
 def test_the_canary_would_have_been_readable(table: Path) -> None:
-    """The tests above mean something only if the file outside can be read."""
-    names = {path.name for path in (table / "data").glob("*.lance")}
+    """The tests above mean something only if what they point at can be read."""
 
     def move(manifest: table_pb2.Manifest) -> None:
-        for fragment in manifest.fragments:
-            if fragment.files[0].path in names:
-                fragment.files[0].path = CANARY
+        del manifest.fragments[1:]
+        manifest.fragments[0].files[0].path = CANARY
+        manifest.fragments[0].ClearField("deletion_file")
 
-    shutil.copyfile(table.parent / CANARY, table / "data" / CANARY)
     change(table, move)
-    assert lancetable.open_table(str(table)).count() >= 0
-    assert lancetable.file.open_file(str(table.parent / CANARY)).rows > 0
+    shutil.copyfile(table.parent / CANARY, table / "data" / CANARY)
+    assert lancetable.open_table(str(table)).scan().to_arrow().num_rows > 0

@@ -1,5 +1,7 @@
 """Damaged bytes that were once answered badly, each as small as it can be."""
 
+from contextlib import suppress
+
 import pytest
 
 from lancetable.errors import CorruptError, UnsupportedError
@@ -23,10 +25,8 @@ def test_a_file_that_claims_other_rows_than_its_columns(rows: int) -> None:
 def test_a_null_column_that_says_it_has_no_nulls() -> None:
     page = Page(3, Layout(constant_layout={"layers": [3]}))
     data = data_file("2.1", [Column("x", "null", nullable=False)], [[page]], 3)
-    try:
+    with suppress(*REFUSED):
         assert handle(data).read().column(0).null_count == 3
-    except REFUSED:
-        pass
 
 
 def test_a_full_zip_page_with_fewer_rows_than_it_claims() -> None:

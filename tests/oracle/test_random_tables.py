@@ -1,8 +1,9 @@
-"""Random tables that pylance writes, deletes from, appends to and adds columns to are read equal."""
+"""Random tables that pylance writes, and then changes in random ways, are read equal."""
 
 import os
 import tempfile
 from dataclasses import replace
+from typing import Any
 
 import lance
 import numpy as np
@@ -54,7 +55,7 @@ def with_id(table: pa.Table) -> pa.Table:
     return table.add_column(0, pa.field("id", pa.int64()), numbers)
 
 
-def build(plan: dict, uri: str) -> "lance.LanceDataset":  # type: ignore[type-arg]
+def build(plan: dict[str, Any], uri: str) -> Any:
     """Let pylance write a table and change it."""
     table = with_id(plan["table"])
     lance.write_dataset(
@@ -69,7 +70,7 @@ def build(plan: dict, uri: str) -> "lance.LanceDataset":  # type: ignore[type-ar
     return lance.dataset(uri)
 
 
-def apply(dataset: "lance.LanceDataset", table: pa.Table, step: str, value: int, number: int) -> None:  # type: ignore[name-defined]  # fmt: skip
+def apply(dataset: Any, table: pa.Table, step: str, value: int, number: int) -> None:
     """Change the table in one way."""
     if step == "append":
         if [field.name for field in dataset.schema] == table.column_names:
@@ -86,7 +87,7 @@ def apply(dataset: "lance.LanceDataset", table: pa.Table, step: str, value: int,
         dataset.update({"id": f"id + {value}"}, where=f"id % {value % 5 + 2} = 1")
 
 
-def check(plan: dict) -> None:  # type: ignore[type-arg]
+def check(plan: dict[str, Any]) -> None:
     """Build a table and read it in every way."""
     with tempfile.TemporaryDirectory() as folder:
         uri = f"{folder}/t.lance"
@@ -115,7 +116,8 @@ def compare(table: lancetable.Table, expected: pa.Table, seed: int) -> None:
     if not expected.num_rows:
         return
     rows = chance.integers(0, expected.num_rows, 12)
-    picked = expected.take(pa.array(rows))
+    # A take of pyarrow would have to make one dictionary of several.
+    picked = pa.concat_tables([expected.slice(row, 1) for row in rows.tolist()])
     wanted = [*(quoted((name,)) for name in names), *ROW_COLUMNS]
     assert_same_table(table.take(rows.tolist(), columns=wanted), picked)
     for way, column in (("row_ids", "_rowid"), ("row_addresses", "_rowaddr")):
@@ -151,12 +153,12 @@ def _is_packed(table: lancetable.Table, path: tuple[str, ...]) -> bool:
 
 @settings(max_examples=EXAMPLES)
 @given(plans)
-def test_random_tables_read_equal(plan: dict) -> None:  # type: ignore[type-arg]
+def test_random_tables_read_equal(plan: dict[str, Any]) -> None:
     check(plan)
 
 
 @pytest.mark.soak
 @settings(max_examples=SOAK, derandomize=False)
 @given(plans)
-def test_random_tables_read_equal_at_length(plan: dict) -> None:  # type: ignore[type-arg]
+def test_random_tables_read_equal_at_length(plan: dict[str, Any]) -> None:
     check(plan)

@@ -37,6 +37,7 @@ from lancetable.commit.transaction import (
 )
 from lancetable.errors import InputError, UnsupportedError
 from lancetable.format.manifest import (
+    DataFile,
     Fragment,
     IndexSegment,
     Manifest,
@@ -268,8 +269,9 @@ def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
         fresh = [one for one in fragments if one.row_ids is None]
         numbered, next_row_id = lineage.number_new(fresh, next_row_id, version)
         numbers = iter(numbered)
+        files = {one.id: one.files for one in manifest.fragments}
         fragments = [
-            next(numbers) if one.row_ids is None else lineage.touch_all(one, version)
+            next(numbers) if one.row_ids is None else _written(one, files.get(one.id), version)
             for one in fragments
         ]
     fragments.sort(key=lambda fragment: fragment.id)
@@ -283,6 +285,11 @@ def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
     )
     segments = context.indices()
     return _with_retained(made, segments, segments)
+
+
+def _written(fragment: Fragment, before: tuple[DataFile, ...] | None, version: int) -> Fragment:
+    """Return a fragment whose rows count as changed when it got other files."""
+    return fragment if fragment.files == before else lineage.touch_all(fragment, version)
 
 
 def _restored(manifest: Manifest, version: int, context: Context) -> State:
@@ -324,13 +331,6 @@ def _updated(manifest: Manifest, operation: Update, context: Context) -> State:
         if operation.fields_modified:
             fields = frozenset(operation.fields_modified)
             segments = coverage.without_values(segments, changed.keys(), fields)
-        if stable and operation.update_mode is UpdateMode.REWRITE_ROWS:
-            segments = coverage.with_moved_rows(
-                segments,
-                changed.keys() | removed,
-                _moved_only(made, operation),
-                frozenset(operation.fields_for_preserving_frag_bitmap),
-            )
         if operation.compacted_sstables:
             segments = coverage.after_merge_of_log(
                 segments,
@@ -351,13 +351,6 @@ def _touched(fragment: Fragment, operation: Update, manifest: Manifest) -> Fragm
     if offsets is None:
         return lineage.touch_all(fragment, version)
     return lineage.touch(fragment, offsets, version)
-
-
-def _moved_only(made: Manifest, operation: Update) -> frozenset[int]:
-    """Return the ids of new fragments that hold no inserted rows."""
-    added = made.fragments.added if isinstance(made.fragments, EditedFragments) else ()
-    pairs = zip(operation.new_fragments, added, strict=True)
-    return frozenset(named.id for given, named in pairs if lineage.is_moved_only(given))
 
 
 def _projected(manifest: Manifest, operation: Project, context: Context) -> State:

@@ -9,6 +9,8 @@ import random
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -103,6 +105,8 @@ def create(
             (),
             reader_flags=flags,
             writer_flags=flags,
+            config={},
+            table_metadata={},
             data_format=storage_version or FIRST_STORAGE_VERSION,
         )
         path = manifest_path(0, Scheme.V2)
@@ -260,7 +264,7 @@ def _pause(longest: float) -> None:
     time.sleep(random.uniform(0.0, longest))  # noqa: S311 - no secret
 
 
+@cache
 def _version() -> str:
-    from lancetable import __version__  # noqa: PLC0415 - the package imports this module's users
-
-    return __version__
+    # Looked up by name: the package itself is above everything inside it.
+    return str(import_module("lancetable").__version__)

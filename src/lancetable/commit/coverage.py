@@ -55,23 +55,6 @@ def without_values(
     return tuple(found)
 
 
-def with_moved_rows(
-    segments: Iterable[IndexSegment], origins: Set[int], new: Set[int], fields: frozenset[int]
-) -> Segments:
-    """Return the segments after rows with stable ids moved to new fragments.
-
-    A segment that knew all the rows still does, unless a field it indexes was set.
-    """
-    if not new:
-        return tuple(segments)
-    found = []
-    for segment in segments:
-        is_set = is_system(segment) or not fields.isdisjoint(segment.fields)
-        ids = None if is_set else segment.fragment_ids
-        found.append(covering(segment, ids | new) if ids and origins <= ids else segment)
-    return tuple(found)
-
-
 def after_rewrite(
     segments: Iterable[IndexSegment], operation: Rewrite, *, stable_row_ids: bool
 ) -> Segments:

@@ -60,11 +60,6 @@ def number_new(
     return numbered, next_row_id
 
 
-def is_moved_only(fragment: Fragment) -> bool:
-    """Say whether all rows of a new fragment were there before."""
-    return fragment.row_ids is not None and _known_ids(fragment) == fragment.physical_rows
-
-
 def touch_all(fragment: Fragment, version: int) -> Fragment:
     """Return a fragment all of whose rows were changed."""
     return fragment._replace(last_updated_at=_inline(same_version(fragment.physical_rows, version)))
@@ -118,7 +113,7 @@ def _created(
     fragment: Fragment, moved: int, version: int, origins: Sequence[Fragment]
 ) -> SequenceSource:
     rows, stored = fragment.physical_rows, fragment.created_at
-    if stored is None and not moved:
+    if stored is None and not (moved and origins):
         return _inline(same_version(rows, version))
     if stored is None:
         stored = _inline(encode_versions(_created_before(fragment, origins, version)))
@@ -132,8 +127,6 @@ def _created_before(
 ) -> npt.NDArray[np.uint64]:
     """Return the versions that created the moved rows, found by their ids."""
     moved = _ids(fragment)
-    if not origins:
-        return np.full(moved.size, version, np.uint64)
     ids = np.concatenate([_ids(origin) for origin in origins])
     created = np.concatenate([_versions(origin, origin.created_at) for origin in origins])
     order = np.argsort(ids, kind="stable")

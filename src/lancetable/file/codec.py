@@ -242,9 +242,7 @@ def _encode_fields(schema: Schema) -> list[Any]:
 
 def _as_filed(field: Field) -> Field:
     if field.is_blob_v2:
-        return Field(
-            field.name, field.id, "struct", field.nullable, _BLOB_PARTS, _BLOB_METADATA
-        )
+        return Field(field.name, field.id, "struct", field.nullable, _BLOB_PARTS, _BLOB_METADATA)
     if not field.children:
         return field
     return replace(field, children=tuple(_as_filed(child) for child in field.children))

@@ -1,8 +1,8 @@
-"""Batches to one data file of version 2.1 or 2.2.
+"""Batches to one data file of version 2.0, 2.1 or 2.2.
 
 Every column collects arrays until they make a page. Pages of different columns follow one another
 as they are finished, each of their buffers on a 64-byte boundary; the schema, the metadata of the
-columns and the footer come last.
+columns and the footer come last. Payloads of blob columns are stored as soon as they come.
 """
 
 from collections.abc import Sequence
@@ -13,16 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from lancetable.errors import InputError, SchemaError
+from lancetable.file.blobs import BlobStorage, CreateSidecar, has_blobs, written_type
 from lancetable.file.codec import encode_tail
-from lancetable.file.documents import text_as_json
-from lancetable.file.leaves import leaves_of
-from lancetable.file.model import V2_1, FileVersion, WrittenPage
-from lancetable.format.encoding.build import choose
-from lancetable.format.encoding.build.knobs import Knobs, knobs_of
+from lancetable.file.model import V2_1, FileVersion, WrittenColumn, WrittenPage
+from lancetable.file.pages import PageBuilder, page_builder
 from lancetable.format.encoding.build.page import PageDraft
-from lancetable.format.encoding.build.shred import shred
 from lancetable.format.schema.model import Field, Schema
-from lancetable.format.schema.types import arrow_type, has_same_layout, relabel
+from lancetable.format.schema.types import has_same_layout, relabel
 from lancetable.store import Bytes, WritableFile
 
 ALIGNMENT = 64
@@ -31,9 +28,10 @@ _PADDING = bytes(ALIGNMENT)
 
 @dataclass(frozen=True, slots=True)
 class FileWriteOptions:
-    """How much of a column makes a page."""
+    """How much of a column makes a page, and how much of all columns may wait for theirs."""
 
     page_bytes: int = 8 * 1024 * 1024
+    pending_bytes: int = 512 * 1024 * 1024
 
 
 class WrittenFile(NamedTuple):
@@ -47,7 +45,20 @@ class WrittenFile(NamedTuple):
 
 
 class FileWriter:
-    """One data file in the making."""
+    """One data file in the making.
+
+    Args:
+        file: where it is written.
+        schema: its fields with the ids of the table.
+        version: the version of the format.
+        options: how much is held back.
+        sidecars: creates the file beside this one that has the given blob id; without it large
+            blobs are refused.
+
+    Raises:
+        SchemaError: files of the version cannot hold a column.
+        UnsupportedError: files of the version are not written.
+    """
 
     def __init__(
         self,
@@ -55,13 +66,16 @@ class FileWriter:
         schema: Schema,
         version: FileVersion = V2_1,
         options: FileWriteOptions | None = None,
+        *,
+        sidecars: CreateSidecar | None = None,
     ) -> None:
         self._file = file
         self._schema = schema
         self._version = version
         self._options = options or FileWriteOptions()
-        self._grammar = choose.V2_1 if version == V2_1 else choose.V2_2
-        self._columns = [_ColumnDraft(field) for field in schema.fields]
+        builder = page_builder(version)
+        self._columns = [_ColumnDraft(field, builder(field)) for field in schema.fields]
+        self._blobs = BlobStorage(self._put_payloads, sidecars)
         self.rows = 0
         self.bytes_written = 0
 
@@ -75,117 +89,186 @@ class FileWriter:
 
         Raises:
             SchemaError: the batch has other columns.
-            InputError: a column that must not be null holds nulls.
+            InputError: a column holds what cannot be stored, such as nulls where there must be
+                none.
         """
         if batch.num_columns != len(self._columns):
             raise SchemaError(
                 f"a batch of {batch.num_columns} columns cannot be written to {len(self._columns)}"
             )
         for column, array in zip(self._columns, batch.columns, strict=True):
-            column.add(_storage(array, column.field))
-            if column.pending_bytes >= self._options.page_bytes:
-                self._flush(column)
+            for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
+                self._add(column, chunk)
         self.rows += batch.num_rows
+        if self.bytes_pending > self._options.pending_bytes:
+            self._relieve()
 
     def finish(self) -> WrittenFile:
         """Write what is left and close the file."""
         for column in self._columns:
             self._flush(column)
-        pages = [leaf.pages for column in self._columns for leaf in column.leaves]
-        tail = encode_tail(self._schema, pages, self.rows, self._version, self.bytes_written)
+        owners = [owner for column in self._columns for owner in column.owners]
+        written = [WrittenColumn(owner.pages, owner.field.is_blob) for owner in owners]
+        tail = encode_tail(self._schema, written, self.rows, self._version, self.bytes_written)
         self._put([tail])
+        self._blobs.finish()
         self._file.close()
-        ids = tuple(leaf.field.id for column in self._columns for leaf in column.leaves)
+        ids = tuple(owner.field.id for owner in owners)
         return WrittenFile(
             ids, tuple(range(len(ids))), self._version, self.rows, self.bytes_written
         )
 
     def abort(self) -> None:
-        """Give up and remove what was written."""
+        """Give up and remove what was written, side files included."""
+        self._blobs.abort()
         self._file.abort()
+
+    def _add(self, column: "_ColumnDraft", array: pa.Array) -> None:
+        stored = _storage(array, column.field)
+        column.check(stored)
+        if column.has_blobs and len(stored):
+            stored = self._blobs.place(column.field, stored)
+        column.add(stored)
+        if column.pending_bytes >= self._options.page_bytes:
+            self._flush(column)
+
+    def _relieve(self) -> None:
+        """Flush the columns that hold at least their share."""
+        share = self.bytes_pending / len(self._columns)
+        for column in self._columns:
+            if column.pending_bytes >= share:
+                self._flush(column)
 
     def _flush(self, column: "_ColumnDraft") -> None:
         for array in column.take(self._options.page_bytes):
-            first = column.written_rows
-            for leaf, found in zip(column.leaves, shred(column.field, array), strict=True):
-                shredded = found
-                if leaf.field.is_json:
-                    shredded = found._replace(values=text_as_json(found.values))
-                draft = choose.build_page(shredded, len(array), leaf.knobs, self._grammar)
-                leaf.pages.append(self._write_page(draft, first))
-            column.written_rows += len(array)
+            for number, draft in column.builder.build(array):
+                owner = column.owners[number]
+                owner.add(self._write_page(draft, owner.rows))
 
     def _write_page(self, draft: PageDraft, first_row: int) -> WrittenPage:
+        contents = [np.ascontiguousarray(buffer).data for buffer in draft.buffers]
+        positions = self._put_aligned(contents)
+        places = tuple(zip(positions, map(len, contents), strict=True))
+        return WrittenPage(draft.rows, first_row, places, draft.description)
+
+    def _put_payloads(self, payloads: Sequence[Bytes]) -> list[int]:
+        return self._put_aligned(payloads) if payloads else []
+
+    def _put_aligned(self, contents: Sequence[Bytes]) -> list[int]:
+        """Write buffers, each on a boundary; return where they start."""
         parts: list[Bytes] = []
-        places: list[tuple[int, int]] = []
+        positions: list[int] = []
         position = self.bytes_written
-        for buffer in draft.buffers:
-            places.append((position, len(buffer)))
-            parts.append(np.ascontiguousarray(buffer).data)
-            gap = -len(buffer) % ALIGNMENT
+        for content in contents:
+            positions.append(position)
+            parts.append(content)
+            gap = -len(content) % ALIGNMENT
             if gap:
                 parts.append(_PADDING[:gap])
-            position += len(buffer) + gap
+            position += len(content) + gap
         self._put(parts)
-        return WrittenPage(draft.rows, first_row, tuple(places), draft.description)
+        return positions
 
     def _put(self, parts: Sequence[Bytes]) -> None:
         self._file.write(parts)
         self.bytes_written += sum(map(len, parts))
 
 
-class _LeafDraft:
-    """A leaf column and its finished pages."""
+class _OwnerDraft:
+    """A column of the file and its finished pages."""
 
-    __slots__ = ("field", "knobs", "pages")
-
-    def __init__(self, field: Field, knobs: Knobs) -> None:
-        self.field = field
-        self.knobs = knobs
-        self.pages: list[WrittenPage] = []
-
-
-class _ColumnDraft:
-    """A top-level column: arrays that wait for their page, and its leaves."""
-
-    __slots__ = ("_arrays", "field", "leaves", "pending_bytes", "written_rows")
+    __slots__ = ("field", "pages", "rows")
 
     def __init__(self, field: Field) -> None:
         self.field = field
-        self.leaves = [
-            _LeafDraft(leaf.field, knobs_of(leaf.field, field)) for leaf in leaves_of(field)
-        ]
-        self._arrays: list[pa.Array] = []
-        self.pending_bytes = 0
-        self.written_rows = 0
+        self.pages: list[WrittenPage] = []
+        self.rows = 0
 
-    def add(self, array: pa.Array) -> None:
+    def add(self, page: WrittenPage) -> None:
+        """Add a page; one without buffers makes the page before it longer if both say the same.
+
+        Structs of 2.0 files must have a single page, which pylance insists on.
+        """
+        self.rows += page.rows
+        last = self.pages[-1] if self.pages else None
+        if last is not None and not page.buffers and last[2:] == page[2:]:
+            self.pages[-1] = last._replace(rows=last.rows + page.rows)
+        else:
+            self.pages.append(page)
+
+
+class _ColumnDraft:
+    """A top-level column: arrays that wait for their page, and the columns it is stored in."""
+
+    __slots__ = (
+        "_arrays",
+        "_dictionary",
+        "builder",
+        "field",
+        "has_blobs",
+        "owners",
+        "pending_bytes",
+    )
+
+    def __init__(self, field: Field, builder: PageBuilder) -> None:
+        self.field = field
+        self.builder = builder
+        self.owners = [_OwnerDraft(owner) for owner in builder.owners]
+        self.has_blobs = has_blobs(field)
+        self._arrays: list[pa.Array] = []
+        self._dictionary: pa.Array | None = None
+        self.pending_bytes = 0
+
+    def check(self, array: pa.Array) -> None:
+        """Refuse nulls where there must be none."""
         if array.null_count and not self.field.nullable:
             raise InputError(
                 f"column {self.field.name!r} must not be null, the data holds"
                 f" {array.null_count} nulls"
             )
+
+    def add(self, array: pa.Array) -> None:
+        """Let an array wait for its page."""
         if len(array):
             self._arrays.append(array)
-            self.pending_bytes += max(array.nbytes, 1)
+            self.pending_bytes += max(self._weight(array), 1)
+
+    def _weight(self, array: pa.Array) -> int:
+        """Return the bytes an array adds; a dictionary shared with the last one adds nothing."""
+        if not pa.types.is_dictionary(array.type):
+            return int(array.nbytes)
+        dictionary = array.dictionary
+        is_shared = self._dictionary is not None and dictionary.equals(self._dictionary)
+        self._dictionary = dictionary
+        return int(array.indices.nbytes + (0 if is_shared else dictionary.nbytes))
 
     def take(self, page_bytes: int) -> list[pa.Array]:
         """Return what waits, in pieces of about a page."""
-        if not self._arrays:
-            return []
-        joined = self._arrays[0] if len(self._arrays) == 1 else pa.concat_arrays(self._arrays)
-        pages = max(1, round(self.pending_bytes / page_bytes))
-        self._arrays = []
-        self.pending_bytes = 0
-        each = -(-len(joined) // pages)
-        return [joined.slice(first, each) for first in range(0, len(joined), each)]
+        arrays, self._arrays = self._arrays, []
+        self._dictionary = None
+        pending, self.pending_bytes = self.pending_bytes, 0
+        joined = _joined(arrays)
+        if len(joined) != 1:
+            return joined
+        pages = max(1, round(pending / page_bytes))
+        each = -(-len(joined[0]) // pages)
+        return [joined[0].slice(first, each) for first in range(0, len(joined[0]), each)]
+
+
+def _joined(arrays: list[pa.Array]) -> list[pa.Array]:
+    """Join arrays, or leave them apart when one array cannot hold them all."""
+    if len(arrays) < 2:
+        return arrays
+    try:
+        return [pa.concat_arrays(arrays)]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        # Too many bytes for 32-bit offsets, or too many items for the indices of a dictionary.
+        return arrays
 
 
 def _storage(array: pa.Array, field: Field) -> pa.Array:
     """Return an array in the storage type of its field."""
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.nulls(0, array.type)
-    type_ = arrow_type(field)
+    type_ = written_type(field, array.type)
     if array.type == type_:
         return array
     if not has_same_layout(array.type, type_):

@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from lancetable.errors import InputError, LanceTableError, UnsupportedError
+from lancetable.errors import InputError, LanceTableError
 from lancetable.file.model import V2_0, V2_1, V2_2, FileVersion
 from lancetable.file.writer import FileWriteOptions, FileWriter
 from lancetable.format.manifest import DataFile, Fragment
 from lancetable.format.schema.model import Schema
-from lancetable.store import Store, WritableFile
+from lancetable.fragment.blobs import sidecar_path
+from lancetable.store import Store
 
 WRITABLE = {str(version): version for version in (V2_0, V2_1, V2_2)}
 _SLICES_PER_FILE = 8
@@ -75,16 +76,28 @@ def new_file_name() -> str:
 
 
 def open_writer(
-    version: FileVersion, file: WritableFile, schema: Schema, options: WriteOptions
+    version: FileVersion, name: str, schema: Schema, target: WriteTarget, options: WriteOptions
 ) -> FileWriter:
-    """Return a writer of one data file.
+    """Begin one data file, and return what writes it; side files of blobs go beside it.
 
     Raises:
-        UnsupportedError: files of that version cannot be written.
+        SchemaError: files of that version cannot hold a column.
+        StoreError: the file cannot be created.
     """
-    if version == V2_0:
-        raise UnsupportedError("data files of version 2.0 cannot be written by this release")
-    return FileWriter(file, schema, version, FileWriteOptions(options.page_bytes))
+    path = target.path(name)
+    store = target.store
+    file = store.create(path)
+    try:
+        return FileWriter(
+            file,
+            schema,
+            version,
+            FileWriteOptions(options.page_bytes),
+            sidecars=lambda blob_id: store.create(sidecar_path(path, blob_id)),
+        )
+    except BaseException:
+        file.abort()
+        raise
 
 
 def write_fragments(
@@ -116,9 +129,12 @@ def remove_fragments(fragments: Iterable[Fragment], target: WriteTarget) -> None
     """Remove the files of fragments that no version will ever name."""
     for fragment in fragments:
         for file in fragment.files:
+            path = target.path(file.path)
             # A file that stays costs space only, and must not hide why it is not wanted.
             with suppress(LanceTableError):
-                target.store.delete(target.path(file.path))
+                target.store.delete(path)
+                for entry in list(target.store.list(path.removesuffix(".lance"))):
+                    target.store.delete(entry.path)
 
 
 class _Rolling:
@@ -137,8 +153,9 @@ class _Rolling:
         for part in self._parts(batch):
             if self._writer is None:
                 self._name = new_file_name()
-                file = self._target.store.create(self._target.path(self._name))
-                self._writer = open_writer(self._version, file, self._schema, self._options)
+                self._writer = open_writer(
+                    self._version, self._name, self._schema, self._target, self._options
+                )
             self._writer.write(part)
             if self._is_full(self._writer):
                 self.roll()

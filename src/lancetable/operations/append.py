@@ -15,25 +15,21 @@ from lancetable.commit.finish import next_fragment_id
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Append, Merge
-from lancetable.errors import ConflictError
 from lancetable.format.manifest import Fragment, Manifest
 from lancetable.format.schema.model import Schema
-from lancetable.fragment.writer import WriteOptions, WriteTarget, remove_fragments
-from lancetable.operations.fit import Fit, fit, write_schema
+from lancetable.fragment.writer import WriteOptions
+from lancetable.operations.draft import draft_of
 from lancetable.operations.grow import grown
 from lancetable.operations.retry import repeat
 from lancetable.operations.runner import THREADS, Runner
-from lancetable.operations.sources import Source, read_source
 from lancetable.operations.write import (
     DEFAULT_COMMIT,
     DEFAULT_WRITE,
-    Written,
     WriteResult,
+    Written,
     check_stored,
     keep_or_remove,
     next_field_id,
-    table_options,
-    write_source,
 )
 
 
@@ -53,23 +49,20 @@ def append(
         InputError: a value does not fit, or the data is of no kind that holds rows.
         CommitError: the rows did not become a version.
     """
-    manifest = snapshot.manifest
-    source = read_source(data, write_schema(manifest.schema))
-    draft = _Draft(source, WriteTarget(snapshot.store), table_options(manifest, write), runner)
+    draft = draft_of(snapshot, data, write, runner)
 
     def attempt(latest: Snapshot) -> Written:
         schema = latest.manifest.schema
         if merge_schema:
-            schema = grown(schema, source.schema, next_field_id(latest.manifest))
+            schema = grown(schema, draft.new_columns, next_field_id(latest.manifest))
+            check_stored(schema, draft.options)
         casts = draft.write(schema).casts
         operation: Append | Merge = Append(draft.fragments)
         if schema is not latest.manifest.schema:
             operation = _merge(latest.manifest, schema, draft.fragments)
         made = commit_operation(latest, operation, commit)
-        rows = sum(fragment.physical_rows for fragment in draft.fragments)
-        return Written(
-            made.snapshot, WriteResult(made.snapshot.version, rows, made.attempts, casts)
-        )
+        result = WriteResult(made.snapshot.version, draft.rows, made.attempts, casts)
+        return Written(made.snapshot, result)
 
     with keep_or_remove(draft.fragments, draft.target):
         return repeat(snapshot, attempt, commit)
@@ -84,40 +77,3 @@ def _merge(manifest: Manifest, schema: Schema, fragments: Sequence[Fragment]) ->
     first = next_fragment_id(manifest)
     new = (one._replace(id=first + place) for place, one in enumerate(fragments))
     return Merge((*manifest.fragments, *new), schema, preserves_nullability=True)
-
-
-class _Draft:
-    """Rows on their way into a table; their files are kept as long as they fit its schema."""
-
-    def __init__(
-        self, source: Source, target: WriteTarget, options: WriteOptions, runner: Runner
-    ) -> None:
-        self._source = source
-        self._options = options
-        self._runner = runner
-        self._fit: Fit | None = None
-        self.target = target
-        self.fragments: list[Fragment] = []
-
-    def write(self, schema: Schema) -> Fit:
-        """Have the rows in files that fit a schema.
-
-        Raises:
-            ConflictError: they do not fit any more, and the rows cannot be read again.
-        """
-        fitted = fit(self._source.schema, schema)
-        if self._fit is not None and self._fit.schema.fields == fitted.schema.fields:
-            return fitted
-        if self._fit is not None and not self._source.is_replayable:
-            raise ConflictError(
-                "another writer changed columns while the rows were written, and the rows cannot "
-                "be read again; pass them once more"
-            )
-        check_stored(fitted.schema, self._options)
-        remove_fragments(self.fragments, self.target)
-        self.fragments.clear()
-        self.fragments += write_source(
-            self._source, fitted, self.target, self._options, self._runner
-        )
-        self._fit = fitted
-        return fitted

@@ -1,13 +1,13 @@
 """Create: the first version of a table, with rows or without.
 
-1. Take the schema that is given, or the one of the data, and give its columns ids.
-2. Look whether there is a table, before any row is written.
+1. Look whether there is a table, before any row is written.
+2. Take the schema that is given, or the one of the data, and give its columns ids.
 3. Write the rows as fragments, in files of a version that can hold the schema.
 4. Commit an Overwrite; of several who create at once, one makes the first version.
 """
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -17,24 +17,23 @@ from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Overwrite
 from lancetable.commit.versions import load
 from lancetable.errors import ExistsError, InputError, TableNotFoundError
-from lancetable.format.schema.model import Schema
-from lancetable.format.schema.types import schema_from_arrow
-from lancetable.fragment.writer import WriteOptions, WriteTarget
-from lancetable.operations.fit import Fit, fit, refuse_names, write_schema
-from lancetable.operations.overwrite import overwrite
+from lancetable.format.manifest.flags import Feature
+from lancetable.fragment.writer import WriteOptions, WriteTarget, remove_fragments
+from lancetable.operations.prepare import prepare
 from lancetable.operations.runner import THREADS, Runner
-from lancetable.operations.sources import Source, read_source
 from lancetable.operations.write import (
     DEFAULT_COMMIT,
     DEFAULT_WRITE,
-    Written,
     WriteResult,
-    check_stored,
+    Written,
     keep_or_remove,
-    needed_version,
+    replaced_version,
     write_source,
 )
 from lancetable.store import TableLocation
+
+if TYPE_CHECKING:
+    from lancetable.format.manifest import Fragment
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +49,15 @@ class CreateOptions:
     runner: Runner = THREADS
 
 
-class NewRows(NamedTuple):
-    """A schema with ids, and the rows that go with it."""
-
-    schema: Schema
-    source: Source
-    fit: Fit
+_DEFAULT = CreateOptions()
 
 
 def create(
     location: TableLocation,
-    data: object,
-    schema: pa.Schema | None,
-    options: CreateOptions,
+    data: object = None,
+    *,
+    schema: pa.Schema | None = None,
+    options: CreateOptions = _DEFAULT,
 ) -> Written:
     """Create a table from a schema, from data, or from both.
 
@@ -73,10 +68,53 @@ def create(
         CommitError: the rows did not become a version.
     """
     existing = _existing(location)
+    least = ""
     if existing is not None:
         if options.mode is CreateMode.ERROR:
-            raise _exists(existing)
+            raise ExistsError(
+                f"{existing.store.root}: there is a table already; append to it, or pass "
+                "mode='overwrite'"
+            )
         if options.mode is CreateMode.IGNORE:
             return Written(existing, WriteResult(existing.version, attempts=0))
-        
-    new = new_rows(data, schema)
+        least = _least_version(existing, options)
+    prepared = prepare(data, schema, options.write, least_version=least)
+    target = WriteTarget(location.open())
+    fragments: list[Fragment] = []
+    with keep_or_remove(fragments, target):
+        fragments += write_source(
+            prepared.source, prepared.fit, target, prepared.options, options.runner
+        )
+        made = commit_first(
+            location,
+            Overwrite(fragments, prepared.schema),
+            options=options.commit,
+            stable_row_ids=options.stable_row_ids,
+            storage_version=prepared.options.storage_version,
+            mode=options.mode,
+        )
+    if not made.attempts:
+        # Another writer created the table meanwhile, and its rows are the ones to keep.
+        remove_fragments(fragments, target)
+        return Written(made.snapshot, WriteResult(made.snapshot.version, attempts=0))
+    rows = sum(fragment.physical_rows for fragment in fragments)
+    result = WriteResult(made.snapshot.version, rows, made.attempts, prepared.fit.casts)
+    return Written(made.snapshot, result)
+
+
+def _existing(location: TableLocation) -> Snapshot | None:
+    try:
+        return load(location)
+    except TableNotFoundError:
+        return None
+
+
+def _least_version(existing: Snapshot, options: CreateOptions) -> str:
+    """Return the version of files of the table that is overwritten."""
+    has_ids = bool(existing.manifest.reader_flags & Feature.STABLE_ROW_IDS)
+    if options.stable_row_ids and not has_ids:
+        raise InputError(
+            f"{existing.store.root}: there is a table without stable row ids, which only a new "
+            "table can get; create it elsewhere"
+        )
+    return replaced_version(existing.manifest)

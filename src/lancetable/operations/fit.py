@@ -6,11 +6,13 @@ differ are cast when nothing can be lost. Everything that does not fit is named 
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from lancetable.errors import InputError, SchemaError
+from lancetable.file.blobs import written_type
 from lancetable.format.schema.model import BLOB_KEY, BLOB_V2, EXTENSION_NAME, Field, Schema
 from lancetable.format.schema.types import arrow_type
 from lancetable.operations.casts import CastNote, CastPlanner, Mismatch, Step
@@ -82,7 +84,10 @@ def fit(source: pa.Schema, schema: Schema, *, is_complete: bool = True) -> Fit:
     for field in schema.fields:
         place = places.pop(field.name, None)
         if place is not None:
-            step = planner.plan(field.name, source.field(place).type, write_type(field))
+            type_ = source.field(place).type
+            step = None
+            if not (field.is_blob and is_blob_input(field, type_)):
+                step = planner.plan(field.name, type_, write_type(field))
             moves.append(_Move(place, step, field, _has_required(field)))
         elif is_complete and not field.nullable:
             reason = "must not be null and is not in the data"
@@ -125,6 +130,7 @@ def refuse_names(names: Iterable[str]) -> None:
         seen.add(name)
 
 
+@lru_cache(maxsize=4096)
 def write_type(field: Field) -> pa.DataType:
     """Return the storage type in which values of a field are written.
 
@@ -146,11 +152,25 @@ def _without_blobs(field: Field) -> Field:
     return replace(field, metadata=metadata, extension_name=name, children=children)
 
 
+def is_blob_input(field: Field, type_: pa.DataType) -> bool:
+    """Say whether the file writer takes this type for a blob column as it is."""
+    try:
+        written_type(field, type_)
+    except SchemaError:
+        return False
+    return True
+
+
 def write_schema(schema: Schema) -> pa.Schema:
-    """Return the storage types in which values of all fields are written."""
-    return pa.schema([pa.field(field.name, write_type(field)) for field in schema.fields])
+    """Return the storage types in which values without a type are taken.
+
+    Blobs of the second generation are left out: they may come as bytes or as references.
+    """
+    fields = [field for field in schema.fields if not field.is_blob_v2]
+    return pa.schema([pa.field(field.name, write_type(field)) for field in fields])
 
 
+@lru_cache(maxsize=4096)
 def _has_required(field: Field) -> bool:
     """Say whether nulls have to be looked for in a field."""
     return any(

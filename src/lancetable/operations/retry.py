@@ -19,9 +19,7 @@ Done = TypeVar("Done")
 _LONGEST_PAUSE = 1.0
 
 
-def repeat(
-    snapshot: Snapshot, attempt: Callable[[Snapshot], Done], options: CommitOptions
-) -> Done:
+def repeat(snapshot: Snapshot, attempt: Callable[[Snapshot], Done], options: CommitOptions) -> Done:
     """Return what an attempt gives; on a conflict to repeat, try again on the latest version.
 
     Raises:

@@ -32,6 +32,8 @@ class Source:
     open: Callable[[], Iterator[pa.RecordBatch]]
     rows: int | None = None
     is_replayable: bool = False
+    is_typed: bool = True
+    """False when the values are those of Python, whose types were guessed."""
     table: pa.Table | None = None
     """All rows, when they are in memory."""
 
@@ -57,7 +59,7 @@ def read_source(data: object, wanted: pa.Schema | None = None) -> Source:
         return _from_table(pa.Table.from_batches([data]))
     if data is None or isinstance(data, (str, bytes, int, float)):
         raise InputError(f"{_kind(data)} holds no rows; {ACCEPTED}")
-    for read in (_from_python, _from_frame, _from_arrow):
+    for read in (_from_python, _from_frame, _from_reader, _from_capsule):
         found = read(data, wanted)
         if found is not None:
             return found
@@ -70,17 +72,18 @@ def _kind(data: object) -> str:
     return "nothing" if data is None else f"a {type(data).__name__}"
 
 
-def _from_table(table: pa.Table) -> Source:
+def _from_table(table: pa.Table, *, is_typed: bool = True) -> Source:
     return Source(
         table.schema,
         lambda: iter(table.to_batches()),
         rows=table.num_rows,
         is_replayable=True,
+        is_typed=is_typed,
         table=table,
     )
 
 
-def _once(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Source:
+def _once(schema: pa.Schema, batches: Iterator[pa.RecordBatch], *, is_typed: bool = True) -> Source:
     remaining = [batches]
 
     def open_() -> Iterator[pa.RecordBatch]:
@@ -88,7 +91,7 @@ def _once(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Source:
             raise InputError("the rows were read already and cannot be read again; pass new ones")
         return remaining.pop()
 
-    return Source(schema, open_)
+    return Source(schema, open_, is_typed=is_typed)
 
 
 def _from_python(data: object, wanted: pa.Schema | None) -> Source | None:
@@ -98,12 +101,13 @@ def _from_python(data: object, wanted: pa.Schema | None) -> Source | None:
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
             raise InputError(f"the columns have different lengths: {shown}")
-        return _from_table(pa.table(arrays))
+        return _from_table(pa.table(arrays), is_typed=False)
     if isinstance(data, Sequence):
         if all(isinstance(row, Mapping) for row in data):
             if not data and wanted is None:
                 raise InputError("an empty list has no columns; give a schema as well")
-            return _from_table(pa.Table.from_batches([_from_dicts(data, wanted)]))
+            table = pa.Table.from_batches([_from_dicts(data, wanted)])
+            return _from_table(table, is_typed=False)
         return _from_iterator(iter(data), wanted)
     return None
 
@@ -126,10 +130,42 @@ def _column(name: str, values: Any, wanted: pa.Schema | None) -> pa.Array:  # no
     try:
         if isinstance(values, pa.ChunkedArray):
             return values.combine_chunks()
-        return values if isinstance(values, pa.Array) else pa.array(values, type_)
+        if isinstance(values, pa.Array):
+            return values
+        if type_ is not None and _has_structs(type_):
+            # Arrow leaves out the keys of dicts that a struct type does not name.
+            type_ = _with_keys(type_, pa.infer_type(values))
+        return pa.array(values, type_)
     except (pa.ArrowException, OverflowError, ValueError, TypeError) as cause:
         place = "" if type_ is None else f" of type {type_}"
         raise InputError(f"column {name!r}{place} cannot hold the values given: {cause}") from cause
+
+
+def _has_structs(type_: pa.DataType) -> bool:
+    if pa.types.is_struct(type_):
+        return True
+    return any(_has_structs(type_.field(place).type) for place in range(type_.num_fields))
+
+
+def _with_keys(wanted: pa.DataType, found: pa.DataType) -> pa.DataType:
+    """Return a type that also has the keys of structs which only the values have."""
+    types = pa.types
+    if types.is_struct(wanted) and types.is_struct(found):
+        fields = {field.name: field for field in wanted}
+        for field in found:
+            known = fields.get(field.name)
+            fields[field.name] = (
+                field if known is None else known.with_type(_with_keys(known.type, field.type))
+            )
+        return pa.struct(list(fields.values()))
+    if types.is_list(found) and not types.is_map(wanted) and wanted.num_fields == 1:
+        item = wanted.value_field.with_type(_with_keys(wanted.value_type, found.value_type))
+        if types.is_list(wanted):
+            return pa.list_(item)
+        return (
+            pa.large_list(item) if types.is_large_list(wanted) else pa.list_(item, wanted.list_size)
+        )
+    return wanted
 
 
 def _from_frame(data: object, _: pa.Schema | None) -> Source | None:
@@ -153,7 +189,7 @@ def _without_pandas(metadata: Mapping[bytes, bytes] | None) -> Mapping[bytes, by
     return {key: value for key, value in (metadata or {}).items() if key != b"pandas"} or None
 
 
-def _from_arrow(data: object, _: pa.Schema | None) -> Source | None:
+def _from_reader(data: object, _: pa.Schema | None) -> Source | None:
     if isinstance(data, Scan):
         return Source(data.schema, data.to_batches, is_replayable=True)
     if isinstance(data, pa.RecordBatchReader):
@@ -163,6 +199,10 @@ def _from_arrow(data: object, _: pa.Schema | None) -> Source | None:
         return Source(data.schema, data.to_batches, is_replayable=True)
     if datasets is not None and isinstance(data, datasets.Scanner):
         return _once(data.projected_schema, data.to_batches())
+    return None
+
+
+def _from_capsule(data: object, _: pa.Schema | None) -> Source | None:
     try:
         if hasattr(data, "__arrow_c_stream__"):
             reader = pa.RecordBatchReader.from_stream(data)
@@ -179,13 +219,14 @@ def _from_iterator(items: Iterator[Any], wanted: pa.Schema | None) -> Source:
     if first is None:
         if wanted is None:
             raise InputError("the iterator is empty and names no columns; give a schema as well")
-        return Source(wanted, lambda: iter(()), rows=0, is_replayable=True)
+        return Source(wanted, lambda: iter(()), rows=0, is_replayable=True, is_typed=False)
     rest = chain([first], items)
-    batches = _batches_of_dicts(rest, wanted) if isinstance(first, Mapping) else _batches_of(rest)
+    is_typed = not isinstance(first, Mapping)
+    batches = _batches_of(rest) if is_typed else _batches_of_dicts(rest, wanted)
     opening = next(batches, None)
     if opening is None:
         raise InputError("the iterator gave no batch; give one without rows to name the columns")
-    return _once(opening.schema, _same(opening, batches))
+    return _once(opening.schema, _same(opening, batches), is_typed=is_typed)
 
 
 def _batches_of_dicts(

@@ -14,9 +14,8 @@ import pyarrow as pa
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError, SchemaError, UnknownOutcomeError, UnsupportedError
-from lancetable.file.leaves import leaves_of
 from lancetable.file.model import V2_1, V2_2
-from lancetable.format.encoding.build.knobs import knobs_of
+from lancetable.file.pages import page_builder
 from lancetable.format.manifest import Fragment, Manifest
 from lancetable.format.schema.model import Field, Schema
 from lancetable.fragment.writer import (
@@ -30,6 +29,7 @@ from lancetable.operations.casts import CastNote
 from lancetable.operations.fit import Fit, fit
 from lancetable.operations.runner import THREADS, Runner
 from lancetable.operations.sources import Source
+from lancetable.operations.steps import run_steps
 
 __all__ = [
     "DEFAULT_COMMIT",
@@ -44,6 +44,7 @@ __all__ = [
     "keep_or_remove",
     "needed_version",
     "next_field_id",
+    "replaced_version",
     "storage_version",
     "table_options",
     "write_part",
@@ -111,14 +112,8 @@ def write_source(
         WriteTask(table.slice(first, each), fitted.schema, target, options)
         for first in range(0, table.num_rows, each)
     )
-    fragments: list[Fragment] = []
-    try:
-        for written in runner.map(write_part, tasks):
-            fragments.extend(written)
-    except BaseException:
-        remove_fragments(fragments, target)
-        raise
-    return fragments
+    written = run_steps(runner, write_part, tasks, lambda made: remove_fragments(made, target))
+    return [fragment for made in written for fragment in made]
 
 
 @contextmanager
@@ -163,8 +158,7 @@ def check_stored(schema: Schema, options: WriteOptions) -> None:
                 f"column {field.name!r} needs data files of version {needed}, the table has "
                 f"{options.storage_version}; create the table with storage_version={needed!r}"
             )
-        for leaf in leaves_of(field):
-            knobs_of(leaf.field, field)
+        page_builder(file_version(options.storage_version or needed))(field)
 
 
 def storage_version(manifest: Manifest) -> str:
@@ -182,6 +176,14 @@ def storage_version(manifest: Manifest) -> str:
             "create_table to write to it"
         )
     return str(file_version(version))
+
+
+def replaced_version(manifest: Manifest) -> str:
+    """Return the version of files for new rows that replace all rows of a table."""
+    try:
+        return storage_version(manifest)
+    except UnsupportedError:
+        return str(V2_1)
 
 
 def _version_of_files(manifest: Manifest) -> str:

@@ -219,9 +219,7 @@ def test_runs_in_a_mini_block() -> None:
     values, lengths = u32(7, 7, 9, 7), bytes.fromhex("FF 2D 05 01")
     chunk = u16(0, 16, 4) + PAD * 2 + values + lengths + PAD * 4
     runs = Compression(rle={"values": flat(32), "run_lengths": flat(8)})
-    layout = mini_block(
-        "2.1", value_compression=runs, layers=[ITEM], num_items=306, num_buffers=2
-    )
+    layout = mini_block("2.1", value_compression=runs, layers=[ITEM], num_items=306, num_buffers=2)
     page = Page(306, layout, [u16((len(chunk) // 8 - 1) << 4), chunk])
     assert single("2.1", "int32", page).to_pylist() == [7] * 300 + [9] * 5 + [7]
 

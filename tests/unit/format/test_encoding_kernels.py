@@ -40,10 +40,11 @@ def test_unpacking_agrees_with_the_slow_version(bits: int, width: int) -> None:
 def test_single_values_are_picked_without_unpacking(bits: int) -> None:
     chance = np.random.default_rng(bits)
     widths = np.array([1, bits // 2, bits], np.int64)
-    blocks, starts = [], []
+    blocks: list[bytes] = []
+    starts: list[int] = []
     for width in widths.tolist():
         words = chance.integers(0, 256, 128 * width, np.uint8).view(f"<u{bits // 8}")
-        starts.append(sum(map(len, blocks)))
+        starts.append(sum(len(block) for block in blocks))
         blocks.append(words.tobytes())
     data = np.frombuffer(b"".join(blocks), np.uint8)
     which = chance.integers(0, 3, 200)

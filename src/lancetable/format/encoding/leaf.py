@@ -24,6 +24,7 @@ from lancetable.format.encoding.blocks import (
 from lancetable.format.encoding.repdef import Mask
 
 LARGEST_OFFSET = 2**31 - 1
+ASCII_END = 128
 
 
 class Shape(Enum):
@@ -163,7 +164,8 @@ def _variable(block: VariableWidth, kind: Kind, validity: Mask | None) -> pa.Arr
     edges = offsets.astype(np.int32) if kind.width == 4 else offsets
     buffers = [pa.py_buffer(edges), pa.py_buffer(data[first:last])]
     array = _from_buffers(kind.type, len(offsets) - 1, buffers, validity)
-    if kind.is_text:
+    # Bytes below 128 are text whatever their order; offsets were checked before.
+    if kind.is_text and last > first and int(data[first:last].max()) >= ASCII_END:
         check_text(array)
     return array
 

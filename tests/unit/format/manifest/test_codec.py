@@ -19,8 +19,8 @@ from lancetable.format.manifest import (
     InlineSequence,
 )
 from lancetable.format.manifest.codec import decode_manifest, live_rows
-from lancetable.format.manifest.indices.codec import decode_index_section
 from lancetable.format.manifest.envelope import seal
+from lancetable.format.manifest.indices.codec import decode_index_section
 from lancetable.format.proto import file_pb2, table_pb2
 from tests.conftest import GOLDEN
 

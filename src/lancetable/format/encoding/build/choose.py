@@ -10,7 +10,6 @@ split into smaller ones.
 """
 
 from collections.abc import Iterator
-
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -58,7 +57,10 @@ from lancetable.format.encoding.leaf import Kind, Shape, kind_of
 NARROW_BYTES = 256
 CHUNK_LIMIT = 4096
 """The widest value for mini-blocks when they are asked for."""
-SAMPLED_VALUES = 4096
+SAMPLED_VALUES = 1024
+SAMPLED_PLACES = 4
+WORTHWHILE_PACKING = 0.96
+"""Bit-packing must bring values below this share; floats that lose a bit or two stay flat."""
 
 if TYPE_CHECKING:
     from lancetable.format.encoding.blocks import Compression
@@ -237,7 +239,7 @@ def encode_words(words: npt.NDArray[Any], knobs: Knobs) -> ChunkedValues:
     runs = _worthwhile_runs(words, knobs, min(packed, words.nbytes - 1))
     if runs is not None:
         return compress_chunks(encode_runs(words, runs), knobs)
-    if packed < words.nbytes:
+    if packed < WORTHWHILE_PACKING * words.nbytes:
         return compress_chunks(encode_bitpacked(words, widths), knobs)
     return compress_chunks(encode_flat(plain), knobs)
 
@@ -247,12 +249,13 @@ def _worthwhile_runs(
 ) -> npt.NDArray[np.int64] | None:
     """Return where runs start if storing them needs no more than ``limit`` bytes."""
     each = words.dtype.itemsize + 1
-    sample = words[:SAMPLED_VALUES]
     if knobs.run_threshold == 0:
         return None
-    # Most columns have no runs at all; a look at the beginning spares the rest.
-    changes = int(np.count_nonzero(sample[1:] != sample[:-1])) + 1
-    if changes * each > 2 * sample.nbytes // max(1, words.nbytes // max(limit, 1)):
+    # Most columns have no runs at all; a look at some places spares the rest.
+    step = max(1, len(words) // SAMPLED_PLACES)
+    samples = [words[first : first + SAMPLED_VALUES] for first in range(0, len(words), step)]
+    changes = sum(int(np.count_nonzero(part[1:] != part[:-1])) for part in samples)
+    if changes * each * words.nbytes > limit * sum(part.nbytes for part in samples):
         return None
     starts = run_starts(words)
     long_parts = int((np.diff(np.append(starts, len(words))) // 255).sum())

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lancetable.format.encoding.base import Bytes
 from lancetable.format.encoding.build.blocks import fixed_values, variable_values
@@ -28,6 +29,8 @@ Words = npt.NDArray[Any]
 def dictionary_of(leaf: Shredded) -> tuple[Shredded, Words, DictionaryDraft | None]:
     """Take an Arrow dictionary apart; items that are null become nulls of the column."""
     array = leaf.values
+    if len(array.dictionary) > len(array):
+        return dictionary_of(leaf._replace(values=used_items(array)))
     if array.dictionary.null_count:
         dense = array.dictionary_decode().dictionary_encode()
         dense = dense.cast(pa.dictionary(array.type.index_type, array.type.value_type))
@@ -40,6 +43,14 @@ def dictionary_of(leaf: Shredded) -> tuple[Shredded, Words, DictionaryDraft | No
     if valid is not None:
         words = np.where(valid, words, words.dtype.type(0))
     return leaf, words, _items(array.dictionary)
+
+
+def used_items(array: pa.Array) -> pa.Array:
+    """Return a dictionary array whose dictionary has only the items that it uses."""
+    used = array.indices.drop_null().unique()
+    places = pc.index_in(array.indices, used).cast(array.type.index_type)
+    items = array.dictionary.take(used)
+    return pa.DictionaryArray.from_arrays(places, items, ordered=array.type.ordered)
 
 
 def _with_nulls(leaf: Shredded, array: pa.Array) -> Shredded:

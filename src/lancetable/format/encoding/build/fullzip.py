@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from lancetable.format.encoding.base import Bytes, Integers
+from lancetable.format.encoding.base import Bytes, Integers, Levels
 from lancetable.format.encoding.blocks import Compression
 from lancetable.format.encoding.build.blocks import FixedValues, VariableValues
 from lancetable.format.encoding.build.codec import encode_layout
@@ -41,7 +41,7 @@ def build_fullzip(
     return PageDraft(rows, buffers, encode_layout(layout))
 
 
-def _bits(levels: Integers | None) -> int:
+def _bits(levels: Levels | None) -> int:
     return int(levels.max()).bit_length() if levels is not None and len(levels) else 0
 
 

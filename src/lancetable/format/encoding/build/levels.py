@@ -67,6 +67,6 @@ def _blocks(levels: Levels, edges: Integers, blocks: Integers) -> Levels:
     starts = np.repeat(edges[:-1], blocks) + number * BLOCK
     stops = np.minimum(starts + BLOCK, np.repeat(edges[1:], blocks))
     places = starts[:, None] + np.arange(BLOCK)
-    found = levels[np.minimum(places, len(levels) - 1)]
+    found: Levels = levels[np.minimum(places, len(levels) - 1)]
     found[places >= stops[:, None]] = 0
     return found

@@ -59,7 +59,7 @@ def _flatten(array: pa.Array, kind: Kind) -> FlatLists:
     return FlatLists(bitmaps, items, compression)
 
 
-def _bits(flags: Bytes) -> Bytes:
+def _bits(flags: npt.NDArray[np.bool_]) -> Bytes:
     return np.packbits(flags, axis=1, bitorder="little")
 
 

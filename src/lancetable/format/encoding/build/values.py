@@ -4,6 +4,7 @@ A chunk holds a power of two of values, only the last one fewer. Every function 
 values each chunk has and, per value buffer, the piece of each chunk.
 """
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,9 @@ TEXT_BYTES = 4096
 MOST_TEXT_BYTES = 30 * 1024
 """What they must not exceed: a chunk word of 2.1 cannot say more than 32 KiB."""
 LONGEST_RUN = 255
+_ZEROS = bytes(8)
+MOST_RUNS = 64
+"""Up to here runs of blocks of one width are packed run by run."""
 
 
 class ChunkedValues(NamedTuple):
@@ -85,23 +89,59 @@ def encode_bitpacked(words: npt.NDArray[Any], widths: Integers) -> ChunkedValues
     """Store integers in the bits their block needs, the width in front of each block."""
     size = words.dtype.itemsize
     counts = chunk_counts(len(words), BLOCK)
-    padded = np.zeros(len(counts) * BLOCK, words.dtype)
-    padded[: len(words)] = words
-    blocks = padded.reshape(-1, BLOCK)
+    whole = len(words) // BLOCK
     sizes = size + 128 * widths
     starts = np.cumsum(sizes) - sizes
     out = empty_bytes(int(sizes.sum()))
     target = out.view(words.dtype)
+    edges = np.flatnonzero(np.diff(widths[:whole])) + 1
+    if len(edges) > MOST_RUNS:
+        _pack_scattered(words[: whole * BLOCK].reshape(-1, BLOCK), widths, starts, target)
+    else:
+        for first, stop in pairwise([0, *edges.tolist(), whole]):
+            _pack_run(words[first * BLOCK : stop * BLOCK], widths[first:], starts[first:], target)
+    if whole < len(counts):
+        last = np.zeros(BLOCK, words.dtype)
+        last[: int(counts[-1])] = words[whole * BLOCK :]
+        _pack_run(last, widths[whole:], starts[whole:], target)
+    pieces = Ragged(out, starts, sizes)
+    return ChunkedValues(InlineBitpacking(size * 8), counts, (pieces,))
+
+
+def _packed_row_size(width: int, size: int) -> int:
+    """Return the words that a packed block and the width in front of it take."""
+    return 1 + 128 * width // size
+
+
+def _pack_run(
+    words: npt.NDArray[Any], widths: Integers, starts: Integers, target: npt.NDArray[Any]
+) -> None:
+    """Pack neighbouring blocks of one width."""
+    blocks = words.reshape(-1, BLOCK)
+    if not len(blocks):
+        return
+    width, size = int(widths[0]), words.dtype.itemsize
+    row = _packed_row_size(width, size)
+    first = int(starts[0]) // size
+    table = target[first : first + len(blocks) * row].reshape(-1, row)
+    table[:, 0] = width
+    if width:
+        table[:, 1:] = pack(blocks, width)
+
+
+def _pack_scattered(
+    blocks: npt.NDArray[Any], widths: Integers, starts: Integers, target: npt.NDArray[Any]
+) -> None:
+    """Pack blocks whose widths change all the time, those of one width together."""
+    size = blocks.dtype.itemsize
+    widths = widths[: len(blocks)]
     for width in np.unique(widths).tolist():
         members = np.flatnonzero(widths == width)
-        row = np.empty((len(members), 1 + 128 * width // size), words.dtype)
+        row = np.empty((len(members), _packed_row_size(width, size)), blocks.dtype)
         row[:, 0] = width
         if width:
             row[:, 1:] = pack(blocks[members], width)
-        places = (starts[members] // size)[:, None] + np.arange(row.shape[1])
-        target[places] = row
-    pieces = Ragged(out, starts, sizes)
-    return ChunkedValues(InlineBitpacking(size * 8), counts, (pieces,))
+        target[(starts[members] // size)[:, None] + np.arange(row.shape[1])] = row
 
 
 def run_starts(words: npt.NDArray[Any]) -> Integers:
@@ -153,18 +193,20 @@ def encode_variable(values: VariableValues) -> ChunkedValues:
     first, last = values.offsets[edges[:-1]], values.offsets[edges[1:]]
     heads = (counts + 1) * size
     sizes = (heads + last - first + size - 1) // size * size
-    starts = np.cumsum(sizes) - sizes
-    out = empty_bytes(int(sizes.sum()))
-    _lay_offsets(out, values, counts, starts)
-    places = (starts + heads).tolist()
-    data = values.data
-    for place, begin, end, stop in zip(
-        places, first.tolist(), last.tolist(), (starts + sizes).tolist(), strict=True
+    offsets, data = _chunk_offsets(values, counts).data, np.ascontiguousarray(values.data).data
+    parts: list[memoryview | bytes] = []
+    place = 0
+    for head, begin, end, whole in zip(
+        heads.tolist(), first.tolist(), last.tolist(), sizes.tolist(), strict=True
     ):
-        middle = place + end - begin
-        out[place:middle] = data[begin:end]
-        if middle < stop:
-            out[middle:stop] = 0
+        parts += (
+            offsets[place : place + head],
+            data[begin:end],
+            _ZEROS[: whole - head - end + begin],
+        )
+        place += head
+    out = np.frombuffer(b"".join(parts), np.uint8)
+    starts = np.cumsum(sizes) - sizes
     return ChunkedValues(Variable(values.bits), counts, (Ragged(out, starts, sizes),))
 
 
@@ -184,20 +226,21 @@ def _texts_per_chunk(values: VariableValues) -> int:
     return each
 
 
-def _lay_offsets(out: Bytes, values: VariableValues, counts: Integers, starts: Integers) -> None:
-    """Write the offsets of every chunk, counted from the start of its buffer."""
+def _chunk_offsets(values: VariableValues, counts: Integers) -> Bytes:
+    """Return the offsets of all chunks, each counted from the start of its own buffer."""
     size = values.bits // 8
-    words = out[: len(out) // size * size].view(f"<u{size}")
-    each = int(counts[0])
+    each, offsets = int(counts[0]), values.offsets
     whole = len(counts) if int(counts[-1]) == each else len(counts) - 1
-    base = starts // size
+    out = np.empty(len(offsets) - 1 + len(counts), f"<u{size}")
     if whole:
-        places = base[:whole, None] + np.arange(each + 1)
-        numbers = np.arange(whole)[:, None] * each + np.arange(each + 1)
-        edges = values.offsets[numbers]
-        words[places] = edges - edges[:, :1] + (each + 1) * size
+        table = out[: whole * (each + 1)].reshape(whole, each + 1)
+        starts = offsets[: whole * each].reshape(whole, each)
+        moves = (each + 1) * size - starts[:, :1]
+        np.add(starts, moves, out=table[:, :-1], casting="unsafe")
+        np.add(
+            offsets[each : whole * each + 1 : each], moves[:, 0], out=table[:, -1], casting="unsafe"
+        )
     if whole < len(counts):
-        count = int(counts[-1])
-        edges = values.offsets[whole * each :]
-        place = int(base[-1])
-        words[place : place + count + 1] = edges - edges[0] + (count + 1) * size
+        edges = offsets[whole * each :]
+        out[whole * (each + 1) :] = edges - edges[0] + len(edges) * size
+    return out.view(np.uint8)

@@ -1,9 +1,9 @@
-"""Which FSST codes does a text become, and which symbols suit it? (see ``kernels.fsst``)
+"""Which FSST codes does a text become, and which symbols suit it?
 
-All values are encoded side by side: each step finds the longest symbol at the current position of
-every value, notes its code there and moves on. Long values are cut into segments first, so that
-there are never more than 64 steps. Symbols of three and more bytes are found by a hash of their
-first three bytes, shorter ones in a table of all pairs of bytes.
+The reverse of ``kernels.fsst``. All values are encoded side by side: each step finds the longest
+symbol at the current position of every value, notes its code there and moves on. Long values are
+cut into segments first, so that there are never more than 64 steps. Symbols of three and more bytes
+are found by a hash of their first three bytes, shorter ones in a table of all pairs of bytes.
 
 Training starts without symbols and repeats: encode a sample, count symbols and neighbours, keep
 those whose bytes add up to the most.
@@ -41,7 +41,7 @@ _SINGLE_BYTE_WEIGHT = 8
 
 
 class Matcher(NamedTuple):
-    """A symbol table as arrays; an entry is a code (256 and up: a literal) and a length above it."""
+    """A symbol table as arrays; an entry is a code (from 256 on a literal) below a length."""
 
     slot_words: npt.NDArray[np.uint64]
     slot_masks: npt.NDArray[np.uint64]
@@ -238,7 +238,10 @@ def _neighbours(
 
 
 def _count_pairs(
-    texts: list[bytes], codes: Integers, neighbours: tuple[Integers, Integers], gains: dict[bytes, int]
+    texts: list[bytes],
+    codes: Integers,
+    neighbours: tuple[Integers, Integers],
+    gains: dict[bytes, int],
 ) -> None:
     for following in neighbours:
         is_known = following >= 0

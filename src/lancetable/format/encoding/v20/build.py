@@ -124,7 +124,9 @@ def _leaf(field: Field, array: pa.Array, wishes: Wishes) -> PageDraft:
     encoding: ArrayEncoding = AllNulls()
     if len(array):
         encoding = encode_array(array, buffers, knobs)
-    if knobs.compression == "fsst" and isinstance(encoding, Binary):
+    # pylance reads codes only beside 32-bit offsets.
+    is_small = array.type in {pa.string(), pa.binary()}
+    if knobs.compression == "fsst" and is_small and isinstance(encoding, Binary):
         encoding = _coded(encoding, buffers, coder)
     return PageDraft(len(array), buffers, encode(encoding))
 

@@ -19,6 +19,7 @@ from lancetable.format.encoding.build.blocks import (
     variable_values,
 )
 from lancetable.format.encoding.build.compress import framed
+from lancetable.format.encoding.build.dictionary import used_items
 from lancetable.format.encoding.build.knobs import Knobs
 from lancetable.format.encoding.build.shred import valid_mask
 from lancetable.format.encoding.leaf import Kind, Shape, kind_of
@@ -99,8 +100,11 @@ def _binary(array: pa.Array, buffers: Buffers, knobs: Knobs) -> ArrayEncoding:
 
 
 def _few_strings(array: pa.Array, buffers: Buffers, knobs: Knobs) -> ArrayEncoding | None:
-    """Store strings as numbers, counted from 1 with 0 for null, when few of them differ."""
-    if knobs.compression is not None or len(array) < LEAST_VALUES:
+    """Store strings as numbers, counted from 1 with 0 for null, when few of them differ.
+
+    pylance reads such pages only for strings with 32-bit offsets.
+    """
+    if array.type != pa.string() or knobs.compression is not None or len(array) < LEAST_VALUES:
         return None
     # Most columns of many different values show it at once.
     if len(array[: 2 * MOST_ITEMS].unique()) > MOST_ITEMS:
@@ -117,6 +121,8 @@ def _few_strings(array: pa.Array, buffers: Buffers, knobs: Knobs) -> ArrayEncodi
 
 def _dictionary(array: pa.Array, buffers: Buffers) -> ArrayEncoding:
     """Store an Arrow dictionary; a null is the number of an item that is null."""
+    if len(array.dictionary) > len(array):
+        array = used_items(array)
     items = array.dictionary
     width = kind_of(array.type.index_type).width
     numbers = fixed_values(array.indices, width).data

@@ -1,4 +1,4 @@
-"""The table a user holds: one version of it, and what can be asked of it.
+"""What can be asked of one version of a table.
 
 Nothing here loads pyarrow or numpy before it is needed, so that opening and counting stay cheap.
 """
@@ -6,7 +6,7 @@ Nothing here loads pyarrow or numpy before it is needed, so that opening and cou
 import random
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from lancetable.commit import refs, versions
 from lancetable.errors import InputError
@@ -31,29 +31,7 @@ if TYPE_CHECKING:
 KEPT_PLANS = 16
 
 
-def open_table(
-    uri: str,
-    *,
-    version: int | None = None,
-    tag: str | None = None,
-    branch: str | None = None,
-    as_of: datetime | str | None = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> "Table":
-    """Open a table at its latest version, or at the one that is named.
-
-    Raises:
-        TableNotFoundError: there is no table.
-        VersionNotFoundError: it has no such version, or it was cleaned away.
-        RefNotFoundError: it has no such tag or branch.
-        UnsupportedError: it uses a feature this release does not know.
-    """
-    location = TableLocation(str(uri), dict(storage_options or {}))
-    snapshot = versions.load(location, version=version, tag=tag, branch=branch, as_of=as_of)
-    return Table(location, snapshot)
-
-
-class Table:
+class ReadingTable:
     """One version of a table. ``refresh`` and ``checkout`` move it to another."""
 
     __slots__ = ("__weakref__", "_location", "_plans", "_readers", "_snapshot")
@@ -136,7 +114,7 @@ class Table:
         """
         return versions.list_versions(self._snapshot, detail=detail)
 
-    def refresh(self) -> "Table":
+    def refresh(self) -> Self:
         """Move to the latest version of the same branch."""
         self._move(versions.load(self._location, branch=self.branch))
         return self
@@ -148,7 +126,7 @@ class Table:
         tag: str | None = None,
         branch: str | None = None,
         as_of: datetime | str | None = None,
-    ) -> "Table":
+    ) -> Self:
         """Move to another version; one of this branch unless a tag or a branch is named."""
         if tag is None and branch is None:
             branch = self.branch
@@ -296,11 +274,11 @@ class Table:
                 self._plans[key] = found
         return found
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.scan().__arrow_c_stream__(requested_schema)
+
     def __len__(self) -> int:
         return self.count()
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _reopened, (self._location, self.version, self.branch)
 
     def __repr__(self) -> str:
         from lancetable.scan.show import as_text
@@ -326,7 +304,3 @@ class Table:
             indices=sorted({segment.name for segment in self.indices}),
             schema=self.schema,
         )
-
-
-def _reopened(location: TableLocation, version: int, branch: str | None) -> Table:
-    return Table(location, versions.load(location, version=version, branch=branch))

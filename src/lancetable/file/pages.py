@@ -1,0 +1,132 @@
+"""How does a version of the format turn the rows of a column into pages?
+
+From 2.1 on every leaf makes pages of its own; in 2.0 every struct and list makes one too. The
+writer asks once, by version, and then only knows this contract.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from lancetable.errors import SchemaError, UnsupportedError
+from lancetable.file.documents import text_as_json
+from lancetable.file.leaves import column_owners
+from lancetable.file.model import V2_0, V2_1, V2_2, FileVersion
+from lancetable.format.encoding.build import choose
+from lancetable.format.encoding.build.blob import build_blobs
+from lancetable.format.encoding.build.coder import TextCoder
+from lancetable.format.encoding.build.knobs import Knobs, knobs_of
+from lancetable.format.encoding.build.page import PageDraft
+from lancetable.format.encoding.build.shred import Shredded, shred
+from lancetable.format.encoding.v20 import build as build20
+from lancetable.format.schema.model import Field
+
+
+class PageBuilder(Protocol):
+    """Builds the pages of one top-level column."""
+
+    owners: tuple[Field, ...]
+    """The fields that own a column, in the order of their columns."""
+
+    def build(self, array: pa.Array) -> Iterator[tuple[int, PageDraft]]:
+        """Yield pages of some rows, each with the number of the owner of its column."""
+        ...
+
+
+def page_builder(version: FileVersion) -> Callable[[Field], PageBuilder]:
+    """Return what makes the builder of a column in a file of some version.
+
+    Raises:
+        UnsupportedError: such files are not written.
+    """
+    found = _BUILDERS.get(version)
+    if found is None:
+        raise UnsupportedError(
+            f"data files of version {version} cannot be written; versions"
+            f" {', '.join(map(str, _BUILDERS))} can"
+        )
+    return found
+
+
+class _Wish(NamedTuple):
+    """What was asked for the encoding of a leaf, and what is remembered between its pages."""
+
+    knobs: Knobs
+    coder: TextCoder
+
+
+def _wishes(owners: tuple[Field, ...], top: Field) -> list[_Wish]:
+    return [_Wish(knobs_of(owner, top), TextCoder()) for owner in owners]
+
+
+def _stored(field: Field, array: pa.Array) -> pa.Array:
+    """Return the values of a leaf as they are stored."""
+    return text_as_json(array) if field.is_json else array
+
+
+class _LeafPages:
+    """Pages of the leaves of a column, for 2.1 and 2.2."""
+
+    __slots__ = ("_choices", "_field", "owners")
+
+    def __init__(self, field: Field, *, version: FileVersion) -> None:
+        _check_blobs(field, version)
+        self._field = field
+        self.owners = tuple(column_owners(field, version))
+        grammar = choose.V2_1 if version == V2_1 else choose.V2_2
+        self._choices = [
+            choose.Choice(knobs, grammar, coder) for knobs, coder in _wishes(self.owners, field)
+        ]
+
+    def build(self, array: pa.Array) -> Iterator[tuple[int, PageDraft]]:
+        """Yield the pages of every leaf."""
+        for number, leaf in enumerate(shred(self._field, array)):
+            for draft in self._pages(leaf, len(array), self._choices[number]):
+                yield number, draft
+
+    def _pages(self, leaf: Shredded, rows: int, choice: choose.Choice) -> Iterator[PageDraft]:
+        if leaf.field.is_blob and not leaf.field.is_blob_v2:
+            yield build_blobs(leaf, rows)
+            return
+        if leaf.field.is_json:
+            leaf = leaf._replace(values=_stored(leaf.field, leaf.values))
+        yield from choose.build_pages(leaf, rows, choice)
+
+
+def _check_blobs(field: Field, version: FileVersion) -> None:
+    """Refuse blobs of a generation that the version does not have."""
+    for part in field.walk():
+        if part.is_blob and part.is_blob_v2 != (version == V2_2):
+            raise SchemaError(
+                f"blob column {part.name!r} is of the {'second' if part.is_blob_v2 else 'first'}"
+                f" generation, which files of version {version} do not hold"
+            )
+
+
+class _NodePages:
+    """Pages of all nodes of a column, for 2.0."""
+
+    __slots__ = ("_field", "_wishes", "owners")
+
+    def __init__(self, field: Field) -> None:
+        build20.check_storable(field)
+        self._field = field
+        self.owners = tuple(column_owners(field, V2_0))
+        wishes = _wishes(self.owners, field)
+        self._wishes = {owner.id: wish for owner, wish in zip(self.owners, wishes, strict=True)}
+
+    def build(self, array: pa.Array) -> Iterator[tuple[int, PageDraft]]:
+        """Yield one page per node."""
+        yield from enumerate(build20.build_pages(self._field, array, _stored, self._wish))
+
+    def _wish(self, field: Field) -> tuple[Knobs, TextCoder]:
+        return self._wishes[field.id]
+
+
+_BUILDERS: dict[FileVersion, Callable[[Field], PageBuilder]] = {
+    V2_0: _NodePages,
+    V2_1: partial(_LeafPages, version=V2_1),
+    V2_2: partial(_LeafPages, version=V2_2),
+}

@@ -1,0 +1,91 @@
+"""What the recipes that change existing rows and columns share: how to work, and what they tell."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lancetable.commit.options import CommitOptions
+from lancetable.commit.snapshot import Snapshot
+from lancetable.fragment.writer import WriteOptions
+from lancetable.operations.casts import CastNote
+from lancetable.operations.runner import THREADS, Runner
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeOptions:
+    """How a change is made: into which files, with which commit, and where its steps run."""
+
+    write: WriteOptions = field(default_factory=WriteOptions)
+    commit: CommitOptions = field(default_factory=CommitOptions)
+    runner: Runner = THREADS
+
+
+DEFAULTS = ChangeOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteResult:
+    """What a delete did; without a match there is no new version."""
+
+    version: int
+    rows: int = 0
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateResult:
+    """What an update did; without a match there is no new version."""
+
+    version: int
+    rows: int = 0
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """What a merge did; without anything to do there is no new version."""
+
+    version: int
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    attempts: int = 1
+    casts: tuple[CastNote, ...] = ()
+    """Columns of the source whose values were stored as another type, without loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsResult:
+    """What a change of columns did."""
+
+    version: int
+    columns: tuple[str, ...] = ()
+    """The columns it added or changed."""
+    attempts: int = 1
+
+
+class Deleted(NamedTuple):
+    """The version after a delete, and what is told about it."""
+
+    snapshot: Snapshot
+    result: DeleteResult
+
+
+class Updated(NamedTuple):
+    """The version after an update, and what is told about it."""
+
+    snapshot: Snapshot
+    result: UpdateResult
+
+
+class Merged(NamedTuple):
+    """The version after a merge, and what is told about it."""
+
+    snapshot: Snapshot
+    result: MergeResult
+
+
+class Altered(NamedTuple):
+    """The version after a change of columns, and what is told about it."""
+
+    snapshot: Snapshot
+    result: ColumnsResult

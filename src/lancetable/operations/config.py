@@ -1,0 +1,67 @@
+"""Config: settings of a table, and notes about it, its schema and its columns.
+
+1. Name the keys to set, and with ``None`` those to remove.
+2. Commit them; writers of other keys do not disturb each other.
+"""
+
+from collections.abc import Mapping
+from typing import cast
+
+from lancetable.commit.committer import commit as commit_operation
+from lancetable.commit.options import CommitOptions
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.transaction import MapUpdate, UpdateConfig
+from lancetable.errors import InputError
+from lancetable.format.schema.project import resolve
+from lancetable.operations.retry import repeat
+from lancetable.operations.write import DEFAULT_COMMIT, WriteResult, Written
+
+
+def map_update(entries: Mapping[str, str | None], *, replace: bool = False) -> MapUpdate:
+    """Return a change of a mapping; with ``replace`` all keys that are not named go.
+
+    Raises:
+        InputError: a key is no text, or a value neither text nor ``None``.
+    """
+    for key, value in cast("Mapping[object, object]", entries).items():
+        if not isinstance(key, str) or not key:
+            raise InputError(f"{key!r} is no key; use a text that is not empty")
+        if value is not None and not isinstance(value, str):
+            raise InputError(
+                f"the value of {key!r} is {value!r}; use a text, or None to remove the key"
+            )
+    return MapUpdate(dict(entries), replace)
+
+
+def field_update(
+    snapshot: Snapshot, columns: Mapping[str, Mapping[str, str | None]], *, replace: bool = False
+) -> UpdateConfig:
+    """Return a change of the metadata of columns, which are named by their paths.
+
+    Raises:
+        SchemaError: there is no such column.
+    """
+    schema = snapshot.manifest.schema
+    updates = {
+        resolve(schema, path)[-1].id: map_update(entries, replace=replace)
+        for path, entries in columns.items()
+    }
+    return UpdateConfig(field_metadata=updates)
+
+
+def configure(
+    snapshot: Snapshot, operation: UpdateConfig, *, commit: CommitOptions = DEFAULT_COMMIT
+) -> Written:
+    """Change settings and metadata.
+
+    Raises:
+        ConflictError: another writer changed the same keys.
+        CommitError: it did not become a version.
+    """
+
+    def attempt(latest: Snapshot) -> Written:
+        made = commit_operation(latest, operation, commit)
+        result = WriteResult(made.snapshot.version, attempts=made.attempts)
+        return Written(made.snapshot, result)
+
+    return repeat(snapshot, attempt, commit)

@@ -1,0 +1,92 @@
+"""How do rows move: read from where they are, written to new fragments, keeping who they are.
+
+In a table with stable row ids the new fragments carry the ids of the moved rows and the versions
+that created them; rows that are inserted behind them get theirs with the commit.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lancetable.commit.snapshot import Snapshot
+from lancetable.format.manifest import Fragment, InlineSequence, Manifest
+from lancetable.format.manifest.flags import Feature
+from lancetable.format.manifest.rowids import encode_row_ids, encode_versions
+from lancetable.format.schema.model import Schema
+from lancetable.fragment.projection import CREATED_AT, ROW_ID
+from lancetable.fragment.readers import Readers
+from lancetable.fragment.system import FIRST_VERSION
+from lancetable.fragment.writer import WriteOptions, WriteTarget, write_fragments
+from lancetable.operations.parts import Offsets, cut_offsets, read_rows
+from lancetable.operations.write import table_options
+from lancetable.scan.plan import ScanPlan
+from lancetable.scan.result import aligned
+
+Numbers = npt.NDArray[np.uint64]
+
+
+def has_stable_row_ids(manifest: Manifest) -> bool:
+    """Say whether rows of a table keep their ids when they move."""
+    return bool(manifest.reader_flags & Feature.STABLE_ROW_IDS)
+
+
+def row_batches(
+    plan: ScanPlan, readers: Readers, position: int, offsets: Offsets
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows of a fragment, by their ascending offsets, in batches of the plan's columns."""
+    names = plan.schema.names
+    for run in cut_offsets(plan, readers, offsets):
+        piece = read_rows(plan, readers[position], run)
+        yield from aligned(dict(zip(names, piece.columns, strict=True)), piece.rows)
+
+
+class Lineage:
+    """The ids of moved rows and the versions that created them, in the order they are written."""
+
+    def __init__(self) -> None:
+        self._ids: list[Numbers] = []
+        self._created: list[Numbers] = []
+
+    def add(self, readers: Readers, position: int, offsets: Offsets) -> None:
+        """Note rows of a fragment."""
+        opened = readers[position].opened
+        ids = opened.sequence(ROW_ID)
+        created = opened.sequence(CREATED_AT)
+        if ids is None:
+            raise AssertionError("the table promises stable row ids and has none")
+        self._ids.append(ids[offsets])
+        self._created.append(
+            np.full(len(offsets), FIRST_VERSION, np.uint64) if created is None else created[offsets]
+        )
+
+    def label(self, fragments: Sequence[Fragment]) -> list[Fragment]:
+        """Return the new fragments with the ids of the moved rows, which they begin with."""
+        if not self._ids:
+            return list(fragments)
+        ids, created = np.concatenate(self._ids), np.concatenate(self._created)
+        labelled, first = [], 0
+        for fragment in fragments:
+            end = min(first + fragment.physical_rows, len(ids))
+            if first < end:
+                fragment = fragment._replace(  # noqa: PLW2901 - the same one, labelled
+                    row_ids=InlineSequence(encode_row_ids(ids[first:end])),
+                    created_at=InlineSequence(encode_versions(created[first:end])),
+                )
+            labelled.append(fragment)
+            first = end
+        return labelled
+
+
+def target_of(snapshot: Snapshot) -> WriteTarget:
+    """Return where new data files of a table go."""
+    return WriteTarget(snapshot.store)
+
+
+def write_rows(
+    part: Snapshot, batches: Iterable[pa.RecordBatch], schema: Schema, options: WriteOptions
+) -> list[Fragment]:
+    """Write batches, whose columns stand in the order of the schema, as files of the table."""
+    kept = table_options(part.manifest, options)
+    return write_fragments(batches, schema, target_of(part), kept)

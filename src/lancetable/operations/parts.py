@@ -1,0 +1,84 @@
+"""Which fragments does one step of a change work on, and how does it read rows of them.
+
+A part is the version itself with a few of its fragments only. It can be sent anywhere, and every
+reader takes it for a version.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from lancetable.commit.snapshot import Snapshot
+from lancetable.format.manifest import Fragment
+from lancetable.fragment.blobs import read_payloads
+from lancetable.fragment.reader import FragmentReader
+from lancetable.fragment.readers import Readers
+from lancetable.fragment.select import Columns, keep
+from lancetable.scan.pace import guess
+from lancetable.scan.plan import ScanPlan, Window, windows
+from lancetable.scan.request import MiB
+from lancetable.scan.result import Piece, finish
+
+Offsets = npt.NDArray[np.int64]
+
+PART_ROWS = 256 * 1024
+PART_FRAGMENTS = 256
+WINDOW_BYTES = 16 * MiB
+WINDOW_ROWS = 1024 * 1024
+
+
+def part_of(snapshot: Snapshot, fragments: Iterable[Fragment]) -> Snapshot:
+    """Return a version that has some of the fragments only."""
+    return replace(snapshot, manifest=replace(snapshot.manifest, fragments=tuple(fragments)))
+
+
+def parts(snapshot: Snapshot, rows: int = PART_ROWS) -> Iterator[Snapshot]:
+    """Divide a version into parts of neighbouring fragments with about so many rows each."""
+    group: list[Fragment] = []
+    held = 0
+    for fragment in snapshot.manifest.fragments:
+        group.append(fragment)
+        held += fragment.physical_rows or rows
+        if held >= rows or len(group) == PART_FRAGMENTS:
+            yield part_of(snapshot, group)
+            group, held = [], 0
+    if group:
+        yield part_of(snapshot, group)
+
+
+def part_windows(plan: ScanPlan, readers: Readers) -> Iterator[Window]:
+    """Cut all rows of a part into ranges that decode to a bounded number of bytes."""
+    pace = guess((plan.early, plan.late), readers.source.manifest.fragments)
+    step = min(pace.rows(WINDOW_BYTES), WINDOW_ROWS)
+    for position in range(len(readers)):
+        yield from windows(position, 0, readers[position].opened.rows, step)
+
+
+def cut_offsets(plan: ScanPlan, readers: Readers, offsets: Offsets) -> Iterator[Offsets]:
+    """Cut rows of a fragment, ascending, into runs that decode to a bounded number of bytes."""
+    pace = guess((plan.early, plan.late), readers.source.manifest.fragments)
+    step = min(pace.rows(WINDOW_BYTES), WINDOW_ROWS)
+    for first in range(0, len(offsets), step):
+        yield offsets[first : first + step]
+
+
+def read_rows(plan: ScanPlan, reader: FragmentReader, offsets: Offsets) -> Piece:
+    """Return rows of a fragment, live or not, by their offsets, which ascend."""
+    count = len(offsets)
+    if not count:
+        return Piece(0, [[] for _ in plan.types])
+    first, last = int(offsets[0]), int(offsets[-1]) + 1
+    columns: Columns
+    if last - first == count:
+        columns = reader.read(plan.late, range(first, last))
+    elif count < plan.gather_below * (last - first):
+        columns = reader.read(plan.late, offsets)
+    else:
+        mask = np.zeros(last - first, np.bool_)
+        mask[offsets - first] = True
+        columns = keep(reader.read(plan.late, range(first, last)), mask)
+    for slot, field in plan.blobs:
+        columns[slot] = read_payloads(reader.opened, field, columns[slot])
+    return finish(plan, count, columns)

@@ -1,0 +1,29 @@
+"""Restore: an older version becomes the latest.
+
+1. Commit a Restore: fragments, schema, configuration and indices are those of the old version.
+2. The versions in between stay, and ids of fragments and rows go on counting.
+"""
+
+from lancetable.commit.committer import commit as commit_operation
+from lancetable.commit.options import CommitOptions
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.transaction import Restore
+from lancetable.format.manifest.codec import live_rows
+from lancetable.operations.retry import repeat
+from lancetable.operations.write import DEFAULT_COMMIT, WriteResult, Written
+
+
+def restore(snapshot: Snapshot, version: int, *, commit: CommitOptions = DEFAULT_COMMIT) -> Written:
+    """Make an older version the latest.
+
+    Raises:
+        VersionNotFoundError: there is no such version, or it was cleaned away.
+        CommitError: it did not become a version.
+    """
+
+    def attempt(latest: Snapshot) -> Written:
+        made = commit_operation(latest, Restore(version), commit)
+        rows = live_rows(made.snapshot.manifest) or 0
+        return Written(made.snapshot, WriteResult(made.snapshot.version, rows, made.attempts))
+
+    return repeat(snapshot, attempt, commit)

@@ -1,0 +1,83 @@
+"""How are the steps of a change run, so that nothing is left behind when one of them fails.
+
+A step that fails hands its error back like a result. Then no further task is begun, those under
+way are waited for, and what all of them wrote is undone before the error is raised.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from lancetable.commit.publish import discard
+from lancetable.errors import UnknownOutcomeError
+from lancetable.operations.runner import Runner
+from lancetable.store import Store
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded(Generic[Task, Result]):
+    """A step that returns its error."""
+
+    step: Callable[[Task], Result]
+
+    def __call__(self, task: Task) -> Result | _Failed:
+        try:
+            return self.step(task)
+        except Exception as error:  # noqa: BLE001 - raised again once the others are undone
+            return _Failed(error)
+
+
+def run_steps(
+    runner: Runner,
+    step: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    undo: Callable[[Result], None] | None = None,
+) -> list[Result]:
+    """Return the results of all tasks, in order; after an error those that came are undone."""
+    done: list[Result] = []
+    failed: list[Exception] = []
+
+    def until_failure() -> Iterator[Task]:
+        for task in tasks:
+            if failed:
+                return
+            yield task
+
+    try:
+        for result in runner.map(_Guarded(step), until_failure()):
+            if isinstance(result, _Failed):
+                failed.append(result.error)
+            else:
+                done.append(result)
+        if failed:
+            raise failed[0]
+    except BaseException:
+        for result in done if undo is not None else ():
+            undo(result)
+        raise
+    return done
+
+
+@contextmanager
+def own_files(store: Store) -> Iterator[list[str]]:
+    """Give a list for the paths of new files; they are removed unless the change may have landed.
+
+    A failure counts as proven unless the commit itself says that its outcome is unknown.
+    """
+    paths: list[str] = []
+    try:
+        yield paths
+    except UnknownOutcomeError:
+        raise
+    except BaseException:
+        discard(store, paths)
+        raise

@@ -1,0 +1,127 @@
+"""The table a user holds, and how to get one.
+
+Nothing here loads pyarrow or numpy before it is needed, so that opening and counting stay cheap.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from lancetable.commit import versions
+from lancetable.errors import InputError
+from lancetable.store import Durability, TableLocation
+from lancetable.table.writing import WritingTable, commit_options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lancetable.commit.options import CommitOptions
+    from lancetable.fragment.writer import WriteOptions
+
+
+class Table(WritingTable):
+    """One version of a table. ``refresh`` and ``checkout`` move it to another, and so do writes."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _reopened, (self._location, self.version, self.branch)
+
+
+def open_table(  # noqa: PLR0913 - each has a default
+    uri: str,
+    *,
+    version: int | None = None,
+    tag: str | None = None,
+    branch: str | None = None,
+    as_of: datetime | str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    durability: Durability | str = Durability.OS,
+) -> Table:
+    """Open a table at its latest version, or at the one that is named.
+
+    ``durability`` says when writes through this handle count as done: ``os`` or ``fsync``.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        VersionNotFoundError: it has no such version, or it was cleaned away.
+        RefNotFoundError: it has no such tag or branch.
+        UnsupportedError: it uses a feature this release does not know.
+    """
+    location = _location(uri, storage_options, durability)
+    snapshot = versions.load(location, version=version, tag=tag, branch=branch, as_of=as_of)
+    return Table(location, snapshot)
+
+
+def create_table(  # noqa: PLR0913 - each has a default
+    uri: str,
+    data: object = None,
+    *,
+    schema: "pa.Schema | None" = None,
+    mode: str = "error",
+    storage_version: str | None = None,
+    stable_row_ids: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    durability: Durability | str = Durability.OS,
+    write: "WriteOptions | None" = None,
+    commit: "CommitOptions | None" = None,
+    commit_message: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> Table:
+    """Create a table from data, from a schema, or from data that is brought to a schema.
+
+    Args:
+        uri: where the table will be.
+        data: anything that holds rows: Arrow, pandas, polars, dicts, an iterator of batches.
+        schema: the columns; those of the data when it is left out.
+        mode: what to do when there is a table: ``error``, ``ignore`` (open it, write nothing) or
+            ``overwrite`` (a new version with these rows).
+        storage_version: the version of data files, ``2.0``, ``2.1`` or ``2.2``; 2.1 when it is
+            left out, or 2.2 when the schema needs it.
+        stable_row_ids: give every row an id that it keeps when it is updated or moved.
+        storage_options: settings of the store.
+        durability: when a write counts as done: ``os`` or ``fsync``.
+        write: how rows are divided into files.
+        commit: how long to try when others write at the same time.
+        commit_message: a note for the history.
+        properties: further notes for the history.
+
+    Raises:
+        ExistsError: there is a table, and ``mode`` is ``error``.
+        SchemaError: a column cannot be stored, or the data does not fit the schema.
+        InputError: a value does not fit, or the data is of no kind that holds rows.
+    """
+    from dataclasses import replace
+
+    from lancetable.commit.options import CreateMode
+    from lancetable.operations.create import CreateOptions, create
+    from lancetable.operations.write import DEFAULT_WRITE
+
+    modes = {one.value: one for one in CreateMode}
+    if mode not in modes:
+        raise InputError(f"mode is {mode!r}; use one of {', '.join(modes)}")
+    settled = write or DEFAULT_WRITE
+    if storage_version is not None:
+        settled = replace(settled, storage_version=storage_version)
+    options = CreateOptions(
+        mode=modes[mode],
+        stable_row_ids=stable_row_ids,
+        write=settled,
+        commit=commit_options(commit, commit_message, properties),
+    )
+    location = _location(uri, storage_options, durability)
+    return Table(location, create(location, data, schema=schema, options=options).snapshot)
+
+
+def _location(
+    uri: str, storage_options: Mapping[str, str] | None, durability: Durability | str
+) -> TableLocation:
+    known = {one.value: one for one in Durability}
+    wanted = known.get(durability) if isinstance(durability, str) else durability
+    if wanted is None:
+        raise InputError(f"durability is {durability!r}; use one of {', '.join(known)}")
+    return TableLocation(str(uri), dict(storage_options or {}), wanted)
+
+
+def _reopened(location: TableLocation, version: int, branch: str | None) -> Table:
+    return Table(location, versions.load(location, version=version, branch=branch))
