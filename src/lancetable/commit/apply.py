@@ -12,7 +12,7 @@ from typing import NamedTuple, assert_never
 from lancetable.commit import coverage, lineage
 from lancetable.commit.clone import cloned
 from lancetable.commit.files import storage_version, tidy, with_bases, with_file
-from lancetable.commit.finish import finished, next_fragment_id
+from lancetable.commit.finish import Stamp, finished, next_fragment_id
 from lancetable.commit.metadata import updated_config
 from lancetable.commit.transaction import (
     Append,
@@ -89,15 +89,9 @@ def apply(manifest: Manifest, operation: Operation, context: Context) -> State:
     else:
         state = _applied(manifest, operation, context)
         version = manifest.version + 1
-    made = replace(
-        state.manifest,
-        version=version,
-        timestamp=context.now,
-        writer=context.writer,
-        transaction_file=context.transaction_file,
-        branch=state.manifest.branch if isinstance(operation, Clone) else manifest.branch,
-    )
-    return State(finished(manifest, made, state.indices), state.indices)
+    branch = state.manifest.branch if isinstance(operation, Clone) else manifest.branch
+    stamp = Stamp(version, context.now, context.writer, context.transaction_file, branch)
+    return State(finished(manifest, state.manifest, state.indices, stamp), state.indices)
 
 
 def _applied(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation

@@ -30,11 +30,11 @@ from lancetable.errors import (
     ContentionError,
     ExistsError,
     InputError,
+    StoreError,
     TableNotFoundError,
-    UnknownOutcomeError,
 )
 from lancetable.format.manifest import Manifest, WriterVersion
-from lancetable.format.manifest.codec import encode_manifest
+from lancetable.format.manifest.codec import EncodedManifest, encode_manifest
 from lancetable.format.manifest.envelope import section
 from lancetable.format.manifest.flags import Feature, check_writable
 from lancetable.format.manifest.indices.codec import encode_index_section
@@ -175,20 +175,25 @@ class _Commit:
             mine = replace(mine, read_version=tip.snapshot.version, operation=rebase.operation)
         own = [*rebase.written]
         try:
-            made = self._publish(mine, tip, own)
-        except UnknownOutcomeError:
-            raise
+            path, encoded = self._prepared(mine, tip, own)
         except BaseException:
             discard(store, own)
             raise
-        if made is None:
+        try:
+            is_ours = claim(store, path, encoded.content, mine.uuid)
+        except StoreError:
+            # Anything else, an interrupt too, leaves the outcome open, and the files in place.
+            discard(store, own)
+            raise
+        if not is_ours:
             discard(store, own)
             return None
-        refresh_hint(store, made.version)
+        refresh_hint(store, encoded.manifest.version)
         discard(store, rebase.superseded)
-        return made
+        return replace(tip.snapshot, manifest=encoded.manifest, manifest_path=path)
 
-    def _publish(self, mine: Transaction, tip: Tip, own: list[str]) -> Snapshot | None:
+    def _prepared(self, mine: Transaction, tip: Tip, own: list[str]) -> tuple[str, EncodedManifest]:
+        """Return name and content of the next manifest, the transaction file written."""
         snapshot = tip.snapshot
         name = transaction_name(mine.read_version, mine.uuid)
         state = self._applied(mine, tip, name)
@@ -201,9 +206,7 @@ class _Commit:
             transaction=message,
         )
         own.append(write_transaction(snapshot.store, name, message))
-        if not claim(snapshot.store, path, encoded.content, mine.uuid):
-            return None
-        return Snapshot(snapshot.location, snapshot.store, encoded.manifest, path, snapshot.branch)
+        return path, encoded
 
     def _applied(self, mine: Transaction, tip: Tip, name: str) -> State:
         snapshot = tip.snapshot

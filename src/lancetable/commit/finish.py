@@ -2,8 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple
 
-from lancetable.format.manifest import ColumnSequence, Fragment, IndexSegment, Manifest
+from lancetable.format.manifest import (
+    ColumnSequence,
+    Fragment,
+    IndexSegment,
+    Manifest,
+    WriterVersion,
+)
 from lancetable.format.manifest.flags import STICKY, Feature
 from lancetable.format.manifest.fragments import EditedFragments
 from lancetable.format.manifest.fragments.codec import StoredFragments
@@ -35,7 +43,19 @@ def next_fragment_id(manifest: Manifest) -> int:
     return max(-1 if known is None else known, -1 if largest is None else largest) + 1
 
 
-def finished(before: Manifest, made: Manifest, indices: Sequence[IndexSegment] | None) -> Manifest:
+class Stamp(NamedTuple):
+    """What distinguishes a version from others with the same content."""
+
+    version: int
+    timestamp: datetime
+    writer: WriterVersion
+    transaction_file: str
+    branch: str | None
+
+
+def finished(
+    before: Manifest, made: Manifest, indices: Sequence[IndexSegment] | None, stamp: Stamp
+) -> Manifest:
     """Return the manifest with the numbers and flags that its content asks for.
 
     ``indices`` is ``None`` when they are those of the version before.
@@ -48,6 +68,7 @@ def finished(before: Manifest, made: Manifest, indices: Sequence[IndexSegment] |
         lasting = max(lasting, *(field.id for field in made.schema.walk()))
     return replace(
         made,
+        **stamp._asdict(),
         max_fragment_id=max(known, default=None),
         reader_flags=reader,
         writer_flags=writer,

@@ -16,12 +16,14 @@ from lancetable.file.codec import (
 )
 from lancetable.file.documents import json_as_text
 from lancetable.file.drive import drive, run
-from lancetable.file.leaves import Leaf, columns_by_walk, leaves_of
+from lancetable.file.leaves import Leaf, columns_by_walk
 from lancetable.file.model import V2_0, FileVersion, Footer, PageInfo
+from lancetable.file.packed import pick_children, stored_field
 from lancetable.file.place import Placed, explained
 from lancetable.file.sights import Sight, sights_of
+from lancetable.file.strided import Strided, strided
 from lancetable.format.encoding.assemble import LeafRun, assemble, join_runs, leaf_run
-from lancetable.format.encoding.base import Column, Page, Reading, Rows
+from lancetable.format.encoding.base import Column, Integers, Page, Reading, Rows
 from lancetable.format.encoding.jsonb import jsonb_to_text
 from lancetable.format.encoding.leaf import Kind, kind_of, single_value
 from lancetable.format.encoding.v20.read import bytes_key, read_field, stores_bytes_apart
@@ -53,6 +55,7 @@ class FileReader:
         self._columns: dict[int, Column] = {}
         self._open_pages: dict[tuple[int, int], OpenPage] = {}
         self._plans: dict[int, tuple[Field, list[_LeafPlan]]] = {}
+        self._strided: dict[int, Strided | None] = {}
         self._schema: Schema | None = None
         self._rows: int | None = None
 
@@ -116,7 +119,7 @@ class FileReader:
             if cells is not None:
                 return cells
         runs = iter(self._read_leaves(plans, rows))
-        found = [self._field_chunks(field, runs) for field in fields]
+        found = [self._field_chunks(field, self._plans_of(field), runs) for field in fields]
         self._check_lengths(fields, found, len(rows))
         return found
 
@@ -204,7 +207,7 @@ class FileReader:
     ) -> None:
         """Make sure that damaged levels never shift the rows of one column against another."""
         for field, chunks in zip(fields, found, strict=True):
-            length = sum(map(len, chunks))
+            length = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
             if length != count:
                 raise CorruptError(
                     f"field {field.name!r}: its pages hold {length} of {count} rows",
@@ -237,13 +240,18 @@ class FileReader:
             )
         if kind is None:
             # The stored rows hold all children, also those that were not asked for.
-            kind = kind_of(arrow_type(_find(self.schema, leaf.field) or leaf.field))
+            kind = kind_of(arrow_type(stored_field(self.schema, leaf.field) or leaf.field))
         return _LeafPlan(leaf, number, column, kind, is_simple)
 
     def _read_leaves(self, plans: Sequence["_LeafPlan"], rows: Rows) -> Iterator[list[LeafRun]]:
         picked = [plan.column.pick(_scaled(rows, plan.leaf.factor)) for plan in plans]
         if self._file.is_mapped:
             for plan, parts in zip(plans, picked, strict=True):
+                if len(parts) > 1 and not isinstance(rows, range) and plan.is_simple:
+                    together = self._strided_rows(plan, rows)
+                    if together is not None:
+                        yield [together]
+                        continue
                 yield [self._mapped_page(plan, index, inside) for index, inside in parts]
             return
         readings = [
@@ -254,6 +262,16 @@ class FileReader:
         done = iter(drive(self._file, readings))
         for plan, parts in zip(plans, picked, strict=True):
             yield [self._translated(plan, next(done)) for _ in parts]
+
+    def _strided_rows(self, plan: "_LeafPlan", rows: Integers) -> LeafRun | None:
+        """Read rows of several pages at once, if their places can be computed."""
+        if plan.number not in self._strided:
+            self._strided[plan.number] = strided(plan.column)
+        found = self._strided[plan.number]
+        if found is None:
+            return None
+        with Placed(self.path, f"column {plan.number}"):
+            return LeafRun(found.read(self._file, rows, plan.kind), ())
 
     def _mapped_page(self, plan: "_LeafPlan", index: int, rows: Rows) -> LeafRun:
         """Read a page whose bytes are at hand; nothing is gained by reading several together."""
@@ -285,19 +303,21 @@ class FileReader:
             with Placed(self.path, f"column {plan.number}"):
                 return run._replace(array=jsonb_to_text(run.array))
         if field.is_packed and not field.is_blob:
-            return run._replace(array=_pick_children(run.array, field))
+            return run._replace(array=pick_children(run.array, field))
         return run
 
-    def _field_chunks(self, field: Field, runs: Iterator[list[LeafRun]]) -> list[pa.Array]:
-        leaves = leaves_of(field)
-        found = [next(runs) for _ in leaves]
-        if leaves[0].field is field:
-            return [run.array for run in found[0]]
+    def _field_chunks(
+        self, field: Field, plans: "Sequence[_LeafPlan]", runs: Iterator[list[LeafRun]]
+    ) -> list[pa.Array]:
+        if plans[0].leaf.depth == 0:
+            return [run.array for run in next(runs)]
+        found = [next(runs) for _ in plans]
         with Placed(self.path, f"field {field.name!r}"):
             if len(found) == 1:
-                return [assemble(field, {leaves[0].field.id: run}) for run in found[0]]
+                return [assemble(field, {plans[0].leaf.field.id: run}) for run in found[0]]
             joined = {
-                leaf.field.id: join_runs(parts) for leaf, parts in zip(leaves, found, strict=True)
+                plan.leaf.field.id: join_runs(parts)
+                for plan, parts in zip(plans, found, strict=True)
             }
             return [assemble(field, joined)]
 
@@ -365,18 +385,3 @@ def _scaled(rows: Rows, factor: int) -> Rows:
     if isinstance(rows, range):
         return range(rows.start * factor, rows.stop * factor)
     return (rows[:, None] * factor + np.arange(factor)).reshape(-1)
-
-
-def _find(schema: Schema, wanted: Field) -> Field | None:
-    return next((field for field in schema.walk() if field.id == wanted.id), None)
-
-
-def _pick_children(array: pa.Array, field: Field) -> pa.Array:
-    """Keep the children of a packed struct that were asked for."""
-    type_ = arrow_type(field)
-    if array.type == type_:
-        return array
-    names = [array.type.field(number).name for number in range(array.type.num_fields)]
-    children = [array.field(names.index(child.name)) for child in field.children]
-    bitmap = array.is_valid().buffers()[1] if array.null_count else None
-    return pa.Array.from_buffers(type_, len(array), [bitmap], children=children)

@@ -87,7 +87,8 @@ class CastPlanner:
         self, path: str, source: pa.DataType, target: pa.DataType
     ) -> tuple[bool, Step | None]:
         values = source.value_type if _types.is_dictionary(source) else source
-        inner = self.plan(path, values, target.value_type)
+        self.notes.append(CastNote(path, source, target))
+        inner = self._quietly(path, values, target.value_type)
 
         def encode(array: pa.Array) -> pa.Array:
             if _types.is_dictionary(array.type):

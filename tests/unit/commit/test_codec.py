@@ -54,6 +54,7 @@ from lancetable.format.manifest import (
 from lancetable.format.proto import table_pb2, transaction_pb2
 from lancetable.format.schema import Field, Schema
 
+JSON = "lance.json"
 ONE, TWO = str(UUID(int=1)), str(UUID(int=2))
 FILE = DataFile("a.lance", (0, -2), (0, 1), 2, 1, 77, 0)
 FRAGMENT = Fragment(

@@ -49,7 +49,9 @@ def test_single_values_are_picked_without_unpacking(bits: int) -> None:
     data = np.frombuffer(b"".join(blocks), np.uint8)
     which = chance.integers(0, 3, 200)
     inside = chance.integers(0, 1024, 200)
-    found = bitpack.pick(data, np.array(starts)[which], widths[which], inside, bits)
+    words = data[: len(data) // (bits // 8) * (bits // 8)].view(bitpack.WORDS[bits])
+    firsts = np.array(starts)[which] // (bits // 8)
+    found = bitpack.pick(words, firsts, widths[which], inside)
     for number in range(200):
         block, width = blocks[which[number]], int(widths[which[number]])
         words = np.frombuffer(block, f"<u{bits // 8}").tolist()

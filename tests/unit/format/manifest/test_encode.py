@@ -3,6 +3,7 @@
 import pickle
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from lancetable.format.manifest import (
 )
 from lancetable.format.manifest.codec import decode_manifest, encode_manifest, live_rows
 from lancetable.format.manifest.deletions import choose_kind, decode_deletions, encode_deletions
-from lancetable.format.manifest.envelope import manifest_message, section
+from lancetable.format.manifest.envelope import manifest_message, seal, section
 from lancetable.format.manifest.flags import Feature, check_writable
 from lancetable.format.manifest.fragments import EditedFragments
 from lancetable.format.manifest.rowids import (
@@ -55,8 +56,8 @@ def fragment(id_, rows=10, deletion=None):
     return Fragment(id_, (DataFile(f"{id_}.lance", (0,), (0,), 2, 1, 9),), deletion, rows)
 
 
-def stored(*fragments, **more):
-    manifest = Manifest(1, SCHEMA, fragments, **more)
+def stored(*fragments):
+    manifest = Manifest(1, SCHEMA, fragments, writer=WriterVersion("lance", "14.0.2"))
     return read(encode_manifest(manifest, "p", index_section=None, transaction=None))
 
 
@@ -82,8 +83,8 @@ def test_sections_and_their_positions():
     made = encode_manifest(manifest, "p", index_section=b"idx", transaction=b"tx")
     found = read(made)
     assert (found.index_section, found.transaction_section) == (0, 7)
-    assert section(made.content, 0, "i") == b"idx"
-    assert section(made.content, 7, "t") == b"tx"
+    assert bytes(section(made.content, 0, "i")) == b"idx"
+    assert bytes(section(made.content, 7, "t")) == b"tx"
     message = table_pb2.Manifest.FromString(manifest_message(made.content))
     assert (message.transaction_section, message.current_transaction_section) == (7, 7)
     assert (found.timestamp, found.writer) == (manifest.timestamp, manifest.writer)
@@ -95,7 +96,7 @@ def test_sections_and_their_positions():
 def test_edits_of_stored_fragments(reopen):
     manifest = stored(fragment(1), fragment(3), fragment(5))
     gone = DeletionFile(DeletionKind.ARROW, 1, 2, 4)
-    edits = [
+    edits: list[dict[str, Any]] = [
         {"added": (fragment(7), fragment(8))},
         {"changed": {3: fragment(3, 10, gone)}},
         {"removed": frozenset({1}), "added": (fragment(4),)},
@@ -132,8 +133,6 @@ def test_counts_that_old_writers_got_wrong_are_not_passed_on():
     wrong = table_pb2.Manifest(version=1)
     one = wrong.fragments.add(id=0, physical_rows=99)
     one.deletion_file.num_deleted_rows = 98
-    from lancetable.format.manifest.envelope import seal
-
     old = decode_manifest(seal(b"", wrong.SerializeToString()), "p")
     assert live_rows(old) is None
     writer = WriterVersion("lancetable", "1")

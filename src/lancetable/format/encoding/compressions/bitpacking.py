@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from lancetable.errors import CorruptError
-from lancetable.format.encoding.base import Bytes, Integers
+from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.blocks import Block, Chunks, FixedWidth
 from lancetable.format.encoding.kernels.bitpack import BLOCK, WORDS, pick, unpack, unpack_one
 from lancetable.format.encoding.kernels.ragged import Ragged, gather, join
 
 
 class PackedChunks(NamedTuple):
-    """Where the packed words of each chunk start, and how many bits a value has there."""
+    """The words of all chunks, the first of each, and how many bits a value has there."""
 
-    data: Bytes
-    starts: Integers
+    words: npt.NDArray[Any]
+    firsts: Integers
     widths: Integers
 
 
@@ -67,14 +67,15 @@ class InlineBitpacking:
 
     def prepare(self, chunks: Chunks) -> PackedChunks:
         """Read the width of every chunk once."""
-        pieces = chunks.buffers[0]
+        pieces, size = chunks.buffers[0], self.bits // 8
         widths = self._widths(pieces, chunks.counts)
-        return PackedChunks(pieces.data, pieces.starts + self.bits // 8, widths)
+        words = pieces.data[: len(pieces.data) // size * size].view(WORDS[self.bits])
+        return PackedChunks(words, pieces.starts // size + 1, widths)
 
     def gather(self, prepared: PackedChunks, chunk: Integers, inside: Integers) -> Block:
         """Address single values."""
-        data, starts, widths = prepared
-        found = pick(data, starts[chunk], widths[chunk], inside, self.bits)
+        words, firsts, widths = prepared
+        found = pick(words, firsts.take(chunk), widths.take(chunk), inside)
         return FixedWidth(found, self.bits // 8)
 
     def pick(self, chunks: Chunks, chunk: int, inside: int) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lancetable.format.encoding.base import Bytes, Integers
+from lancetable.format.encoding.base import Integers
 
 BLOCK = 1024
 ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
@@ -124,28 +124,30 @@ def _masks(bits: int) -> Words:
     return np.array([(1 << width) - 1 for width in range(bits + 1)], np.uint64).astype(WORDS[bits])
 
 
-def pick(data: Bytes, starts: Integers, widths: Integers, inside: Integers, bits: int) -> Words:
+def pick(words: Words, firsts: Integers, widths: Integers, inside: Integers) -> Words:
     """Return single values without unpacking their blocks.
 
     Args:
-        data: bytes that hold the packed blocks.
-        starts: for each value, where the packed words of its block begin.
+        words: the memory that holds the packed blocks, as words of the uncompressed width.
+        firsts: for each value, the first word of its block.
         widths: for each value, the packed width of its block.
         inside: for each value, its index inside the block.
-        bits: the uncompressed width.
     """
-    rows, lane_of = _places(bits)
+    bits = words.dtype.itemsize * 8
     lanes = BLOCK // bits
-    size = bits // 8
-    words = data[: len(data) - len(data) % size].view(WORDS[bits])
-    bit = rows[inside] * widths
-    place = starts // size + (bit // bits) * lanes + lane_of[inside]
-    shift = (bit % bits).astype(words.dtype)
+    rows, lane_of = _places(bits)
+    bit = rows.take(inside) * widths
+    place = (bit >> (bits.bit_length() - 1)) * lanes
+    place += firsts
+    place += lane_of.take(inside)
+    shift = (bit & (bits - 1)).astype(words.dtype)
     # A shift by the whole width gives zero, and what the next word adds beyond the packed width
     # is masked off, so values inside one word need no case of their own.
     low = words.take(place, mode="clip") >> shift
-    high = words.take(place + lanes, mode="clip") << (words.dtype.type(bits) - shift)
-    return np.asarray((low | high) & _masks(bits)[widths])
+    place += lanes
+    low |= words.take(place, mode="clip") << (words.dtype.type(bits) - shift)
+    low &= _masks(bits).take(widths)
+    return low
 
 
 def unpack_one(block: memoryview, width: int, inside: int, bits: int) -> int:

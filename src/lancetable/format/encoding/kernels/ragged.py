@@ -115,8 +115,7 @@ def gather(data: Bytes, positions: Integers, width: int) -> npt.NDArray[Any]:
     if width in ELEMENTS:
         usable = len(data) - len(data) % width
         return data[:usable].view(ELEMENTS[width])[positions // width]
-    step = 8 if width % 8 == 0 else 1
-    if step == 8 and not (positions % 8).any():
+    if width % 8 == 0 and not (positions % 8).any():
         usable = len(data) - len(data) % 8
         words = data[:usable].view(np.uint64)
         found: npt.NDArray[Any] = words[(positions // 8)[:, None] + np.arange(width // 8)]

@@ -27,7 +27,7 @@ from lancetable.format.encoding.blocks import (
     VariableWidth,
 )
 from lancetable.format.encoding.entries import Entries
-from lancetable.format.encoding.kernels.ragged import gather, gather_slices
+from lancetable.format.encoding.kernels.ragged import gather_slices
 from lancetable.format.encoding.layouts.zipped import (
     Zipped,
     control_words,
@@ -114,7 +114,7 @@ class OpenFullZip:
             data = np.frombuffer(view, np.uint8)
         elif self._is_mapped:
             whole = yield from self._whole()
-            data = gather(whole, rows * stride, stride).reshape(-1).view(np.uint8)
+            data = whole.reshape(-1, stride).take(rows, axis=0).reshape(-1)
         else:
             data = yield from self._fetch(rows * stride, (rows + 1) * stride)
         control = self._zipped.control_bytes

@@ -141,6 +141,7 @@ class MiniBlockPage:
         np.cumsum(self._counts, out=self._firsts[1:])
         self._is_mapped = is_mapped
         self._uniform = int(self._counts[0]) if _is_uniform(self._counts) else 0
+        self._shift = max(self._uniform.bit_length() - 1, 0) if len(self._counts) > 1 else 0
         self._parts: Parts | None = None
         self._prepared: object | None = None
         self._has_more_than_values = (
@@ -244,14 +245,13 @@ class MiniBlockPage:
 
     def _chunk_of(self, item: int) -> int:
         if self._uniform:
-            return min(item // self._uniform, len(self._counts) - 1)
+            return item // self._uniform
         return int(np.searchsorted(self._firsts, item, side="right")) - 1
 
     def _places_of(self, items: Integers) -> tuple[Integers, Integers]:
         """Return the chunk of each item and its place inside it."""
-        if self._uniform:
-            chunk = np.minimum(items // self._uniform, len(self._counts) - 1)
-            return chunk, items - chunk * self._uniform
+        if self._shift:
+            return items >> self._shift, items & (self._uniform - 1)
         chunk = np.searchsorted(self._firsts, items, side="right") - 1
         return chunk, items - self._firsts[chunk]
 
@@ -322,7 +322,10 @@ class MiniBlockPage:
 
 
 def _is_uniform(counts: Integers) -> bool:
-    return len(counts) > 0 and bool((counts[:-1] == counts[0]).all())
+    """Say whether all chunks hold equally many values, the last one at most as many."""
+    if not len(counts) or int(counts[-1]) > int(counts[0]):
+        return False
+    return bool((counts[:-1] == counts[0]).all())
 
 
 def _kept(number: Integers, rows: Rows) -> slice | Mask:

@@ -1,0 +1,173 @@
+"""When do two rows have the same key: columns of any scalar type brought to a form to compare.
+
+========================  ====================================
+type                      form
+========================  ====================================
+whole numbers, times      int64; unsigned ones uint64
+floating point            the bits of a double, one zero, one NaN
+text, bytes, decimals     bytes
+========================  ====================================
+
+A key with a null in it equals nothing.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancetable.commit.keys import BLOCKS, MOST_EXACT
+from lancetable.commit.transaction import BloomFilter, ExactKeys, KeyFilter
+from lancetable.errors import InputError
+from lancetable.operations.xxhash import Hashes, hash_binary, hash_words
+
+_types = pa.types
+_SALT = np.array(
+    [
+        *(0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D),
+        *(0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31),
+    ],
+    np.uint64,
+)
+_KEYS_PER_BLOCK = 8
+_PROBABILITY = 0.00057
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Codes(NamedTuple):
+    """A number for each key; equal keys have equal numbers."""
+
+    values: Hashes
+    is_valid: npt.NDArray[np.bool_] | None
+    """False where a part of the key is null; ``None`` when no part ever is."""
+    is_exact: bool
+    """True when different keys have different numbers."""
+
+
+def comparable(array: pa.Array, name: str) -> pa.Array:
+    """Return a key column in the form in which keys are compared.
+
+    Raises:
+        InputError: the column is of a type that cannot be a key.
+    """
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    type_ = array.type
+    if _types.is_dictionary(type_):
+        return comparable(array.dictionary_decode(), name)
+    if _types.is_floating(type_):
+        return _bits(array)
+    if _types.is_unsigned_integer(type_):
+        return array.cast(pa.uint64())
+    if _types.is_signed_integer(type_) or _types.is_boolean(type_):
+        return array.cast(pa.int64())
+    if _types.is_temporal(type_) and not _types.is_interval(type_):
+        width = pa.int32() if type_.bit_width == 32 else pa.int64()
+        return array.view(width).cast(pa.int64())
+    if _types.is_decimal(type_):
+        return array.view(pa.binary(type_.byte_width)).cast(pa.large_binary())
+    if _types.is_fixed_size_binary(type_) or _is_bytes(type_):
+        return array.cast(pa.large_binary())
+    raise InputError(f"column {name!r} of type {type_} cannot be a key; use a scalar column")
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    kinds = (
+        *(_types.is_string, _types.is_large_string, _types.is_string_view),
+        *(_types.is_binary, _types.is_large_binary, _types.is_binary_view),
+    )
+    return any(is_kind(type_) for is_kind in kinds)
+
+
+def _bits(array: pa.Array) -> pa.Array:
+    mask = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    if _types.is_float16(array.type):
+        array = array.cast(pa.float32())
+    values = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
+    values = np.where(np.isnan(values), np.nan, values)
+    return pa.array(values.view(np.int64), mask=mask)
+
+
+def codes_of(columns: Sequence[pa.Array]) -> Codes:
+    """Return a number for each key; the columns are in comparable form."""
+    is_valid = _validity(columns)
+    if len(columns) == 1 and not _types.is_large_binary(columns[0].type):
+        return Codes(_numbers(columns[0]), is_valid, is_exact=True)
+    total = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        total = (total + _MIX) * _MIX ^ _hashes(column)
+    return Codes(total, is_valid, is_exact=False)
+
+
+def _validity(columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_] | None:
+    nullable = [column.is_valid() for column in columns if column.null_count]
+    if not nullable:
+        return None
+    masks = [np.asarray(valid.to_numpy(zero_copy_only=False)) for valid in nullable]
+    return np.logical_and.reduce(masks)
+
+
+def _numbers(column: pa.Array) -> Hashes:
+    if column.null_count:
+        column = column.fill_null(0)
+    return column.to_numpy(zero_copy_only=False).view(np.uint64)
+
+
+def _hashes(column: pa.Array) -> Hashes:
+    if _types.is_large_binary(column.type):
+        return hash_binary(column)
+    return hash_words(_numbers(column))
+
+
+def are_equal(
+    left: Sequence[pa.Array], right: Sequence[pa.Array]
+) -> npt.NDArray[np.bool_]:
+    """Say for each row whether the keys of two sides, in comparable form, are the same."""
+    masks = [
+        pc.fill_null(pc.equal(one, other), False).to_numpy(zero_copy_only=False)  # noqa: FBT003
+        for one, other in zip(left, right, strict=True)
+    ]
+    return np.logical_and.reduce(masks)
+
+
+def key_hashes(columns: Sequence[pa.Array]) -> Hashes:
+    """Return the hashes of keys without nulls, as filters of inserted keys hold them."""
+    if len(columns) == 1:
+        return _hashes(columns[0])
+    parts = [_as_bytes(column) for column in columns]
+    end = pa.repeat(pa.scalar(b"", pa.large_binary()), len(parts[0]))
+    separator = pa.scalar(b"\0", pa.large_binary())
+    return hash_binary(pc.binary_join_element_wise(*parts, end, separator))
+
+
+def _as_bytes(column: pa.Array) -> pa.Array:
+    if _types.is_large_binary(column.type):
+        return column
+    return column.view(pa.binary(8)).cast(pa.large_binary())
+
+
+def key_filter(field_ids: Sequence[int], hashes: Hashes) -> KeyFilter:
+    """Return the filter of inserted keys: their hashes while they are few, else a bloom filter."""
+    found = np.unique(hashes)
+    if len(found) <= MOST_EXACT:
+        return KeyFilter(tuple(field_ids), ExactKeys(frozenset(found.tolist())))
+    blocks = BLOCKS
+    while blocks * _KEYS_PER_BLOCK < len(found):
+        blocks *= 2
+    return KeyFilter(tuple(field_ids), bloom_filter(found, blocks))
+
+
+def bloom_filter(hashes: Hashes, blocks: int) -> BloomFilter:
+    """Return a split-block bloom filter; each key sets one bit in each word of its block."""
+    block = ((hashes >> np.uint64(32)) * np.uint64(blocks)) >> np.uint64(32)
+    low = hashes & np.uint64(0xFFFFFFFF)
+    words = np.zeros(blocks * 8, np.uint32)
+    for number, salt in enumerate(_SALT):
+        bit = ((low * salt) & np.uint64(0xFFFFFFFF)) >> np.uint64(27)
+        place = block.astype(np.int64) * 8 + number
+        np.bitwise_or.at(words, place, np.uint32(1) << bit.astype(np.uint32))
+    bitmap = words.astype("<u4").tobytes()
+    return BloomFilter(bitmap, 8 * len(bitmap), _KEYS_PER_BLOCK * blocks, _PROBABILITY)
