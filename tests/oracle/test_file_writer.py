@@ -76,9 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=EXAMPLES)
 @given(case=cases)
-def test_random_tables_are_read_equal(
-    case: tuple[pa.Table, str, int, int], folder: Path
-) -> None:
+def test_random_tables_are_read_equal(case: tuple[pa.Table, str, int, int], folder: Path) -> None:
     check(*case, folder)
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, assert_never
 from lancetable.commit import coverage, lineage
 from lancetable.commit.clone import cloned
 from lancetable.commit.files import storage_version, tidy, with_bases, with_file
+from lancetable.commit.find import find_fragments, fragment_ids
 from lancetable.commit.finish import Stamp, finished, next_fragment_id
 from lancetable.commit.metadata import updated_config
 from lancetable.commit.transaction import (
@@ -169,7 +170,7 @@ def _changed(
 ) -> dict[int, Fragment]:
     """Return changed fragments by id; all of them, and the removed ones, must be there."""
     changed = {fragment.id: tidy(fragment) for fragment in fragments}
-    missing = (changed.keys() | removed) - _found(manifest, changed.keys() | removed).keys()
+    missing = (changed.keys() | removed) - find_fragments(manifest, changed.keys() | removed).keys()
     if missing:
         raise InputError(
             f"fragment {min(missing)} is to be changed, but version {manifest.version} has none"
@@ -177,28 +178,10 @@ def _changed(
     return changed
 
 
-def _found(manifest: Manifest, ids: Iterable[int]) -> dict[int, Fragment]:
-    """Return the fragments with these ids, as far as there are any."""
-    found = {}
-    find = getattr(manifest.fragments, "find", None)
-    if find is None:
-        wanted = set(ids)
-        return {one.id: one for one in manifest.fragments if one.id in wanted}
-    for id_ in ids:
-        place = find(id_)
-        if place is not None:
-            found[id_] = manifest.fragments[place]
-    return found
-
-
-def _existing(manifest: Manifest) -> Callable[[], frozenset[int]]:
-    return lambda: frozenset(fragment.id for fragment in manifest.fragments)
-
-
 def _with_retained(
     made: Manifest, before: Sequence[IndexSegment], segments: Sequence[IndexSegment]
 ) -> State:
-    kept = coverage.retained(segments, made.schema, _existing(made))
+    kept = coverage.retained(segments, made.schema, lambda: fragment_ids(made))
     return State(made, None if kept == tuple(before) else kept)
 
 
@@ -314,7 +297,7 @@ def _updated(manifest: Manifest, operation: Update, context: Context) -> State:
     stable = _is_stable(manifest)
     origins: Sequence[Fragment] = ()
     if stable and operation.new_fragments:
-        origins = tuple(_found(manifest, changed.keys() | removed).values())
+        origins = tuple(find_fragments(manifest, changed.keys() | removed).values())
     if stable and operation.update_mode is UpdateMode.REWRITE_COLUMNS:
         changed = {id_: _touched(one, operation, manifest) for id_, one in changed.items()}
     made = _added(
@@ -367,7 +350,7 @@ def _replaced(manifest: Manifest, replacements: Sequence[Replacement], context: 
     fields = {replacement.new_file.fields for replacement in replacements}
     if len(fields) > 1:
         raise InputError("all new files of a data replacement must hold the same columns")
-    found = _found(manifest, [replacement.fragment_id for replacement in replacements])
+    found = find_fragments(manifest, [replacement.fragment_id for replacement in replacements])
     changed: dict[int, Fragment] = {}
     for id_, file in replacements:
         if id_ not in found:

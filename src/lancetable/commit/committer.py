@@ -7,7 +7,7 @@ that race goes round again, after a pause that is random and grows.
 
 import random
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
@@ -17,6 +17,7 @@ from uuid import uuid4
 from lancetable.commit.apply import Context, State, apply
 from lancetable.commit.catchup import Tip, load_next, newer_versions, scheme_of
 from lancetable.commit.conflicts import Compatible, Conflicting, Facts, Rebased, judge
+from lancetable.commit.find import find_fragments
 from lancetable.commit.options import CommitOptions, CommitResult, CreateMode
 from lancetable.commit.publish import claim, discard, refresh_hint, write_transaction
 from lancetable.commit.rebase import merge_deletions
@@ -32,13 +33,19 @@ from lancetable.errors import (
     InputError,
     StoreError,
     TableNotFoundError,
+    UnknownOutcomeError,
 )
 from lancetable.format.manifest import Manifest, WriterVersion
 from lancetable.format.manifest.codec import EncodedManifest, encode_manifest
 from lancetable.format.manifest.envelope import section
 from lancetable.format.manifest.flags import Feature, check_writable
 from lancetable.format.manifest.indices.codec import encode_index_section
-from lancetable.format.manifest.names import Scheme, manifest_path, transaction_name
+from lancetable.format.manifest.names import (
+    Scheme,
+    manifest_path,
+    transaction_name,
+    transaction_path,
+)
 from lancetable.format.schema.model import Schema
 from lancetable.store import TableLocation
 
@@ -52,7 +59,7 @@ __all__ = ["CommitOptions", "CommitResult", "CreateMode", "commit", "create"]
 LIBRARY = "lancetable"
 FIRST_STORAGE_VERSION = "2.1"
 _DEFAULT = CommitOptions()
-_LONGEST_PAUSE = 1.0
+_LONGEST_PAUSE = 0.25
 
 
 def commit(
@@ -133,16 +140,32 @@ class _Commit:
     options: CommitOptions
     affected: "Mapping[int, IntegerArray] | None"
     storage_version: str | None
+    records: dict[str, bytes] = field(default_factory=dict)
+    """Transaction files that were written; one serves many attempts if it stays the same."""
 
     def run(self) -> CommitResult:
+        try:
+            result = self._loop()
+        except UnknownOutcomeError:
+            raise
+        except Exception:
+            # An interrupt is no such exception: what it leaves open, files included, stays.
+            discard(self.base.store, self.records)
+            raise
+        used = transaction_path(result.snapshot.manifest.transaction_file)
+        discard(self.base.store, [path for path in self.records if path != used])
+        return result
+
+    def _loop(self) -> CommitResult:
         mine = Transaction(self.base.version, str(uuid4()), self.operation, self.options.recorded())
         started = time.monotonic()
-        facts = self._facts()
         tip = Tip(self.base)
         merge: frozenset[int] = frozenset()
         slot = 0.0
         for attempt in range(1, max(self.options.attempts, 1) + 1):
-            for version in newer_versions(tip.snapshot) if self.base.version else ():
+            newer = newer_versions(tip.snapshot) if self.base.version else []
+            facts = self._facts() if newer else Facts()
+            for version in newer:
                 tip = load_next(tip.snapshot, version)
                 mine, both = _judged(mine, tip, facts)
                 merge |= both
@@ -154,7 +177,7 @@ class _Commit:
             if time.monotonic() - started > self.options.deadline_seconds:
                 break
             if attempt > 1:
-                _pause(min(slot * 2 ** min(attempt, 10), _LONGEST_PAUSE))
+                _pause(min(slot * 2 ** min(attempt - 2, 10), _LONGEST_PAUSE))
         raise ContentionError(
             f"{self.base.store.root}: other writers made the next version first in {attempt} "
             "rounds; nothing was changed, try again later"
@@ -163,9 +186,8 @@ class _Commit:
     def _facts(self) -> Facts:
         if self.affected is None:
             return Facts()
-        ids = touched(self.operation).updated
-        files = {one.id: data_files(one) for one in self.base.manifest.fragments if one.id in ids}
-        return Facts(self.affected, files)
+        read = find_fragments(self.base.manifest, touched(self.operation).updated)
+        return Facts(self.affected, {id_: data_files(one) for id_, one in read.items()})
 
     def _attempt(self, mine: Transaction, tip: Tip, merge: frozenset[int]) -> Snapshot | None:
         """Return the new version, or ``None`` when another writer was faster."""
@@ -173,26 +195,24 @@ class _Commit:
         rebase = merge_deletions(tip.snapshot, mine.operation, merge, self.affected or {})
         if merge:
             mine = replace(mine, read_version=tip.snapshot.version, operation=rebase.operation)
-        own = [*rebase.written]
         try:
-            path, encoded = self._prepared(mine, tip, own)
+            path, encoded = self._prepared(mine, tip)
         except BaseException:
-            discard(store, own)
+            discard(store, rebase.written)
             raise
         try:
             is_ours = claim(store, path, encoded.content, mine.uuid)
         except StoreError:
-            # Anything else, an interrupt too, leaves the outcome open, and the files in place.
-            discard(store, own)
+            discard(store, rebase.written)
             raise
         if not is_ours:
-            discard(store, own)
+            discard(store, rebase.written)
             return None
         refresh_hint(store, encoded.manifest.version)
         discard(store, rebase.superseded)
         return replace(tip.snapshot, manifest=encoded.manifest, manifest_path=path)
 
-    def _prepared(self, mine: Transaction, tip: Tip, own: list[str]) -> tuple[str, EncodedManifest]:
+    def _prepared(self, mine: Transaction, tip: Tip) -> tuple[str, EncodedManifest]:
         """Return name and content of the next manifest, the transaction file written."""
         snapshot = tip.snapshot
         name = transaction_name(mine.read_version, mine.uuid)
@@ -205,8 +225,18 @@ class _Commit:
             index_section=_index_section(tip, state),
             transaction=message,
         )
-        own.append(write_transaction(snapshot.store, name, message))
+        self._record(transaction_path(name), message)
         return path, encoded
+
+    def _record(self, path: str, message: bytes) -> None:
+        if self.records.get(path) == message:
+            return
+        store = self.base.store
+        if path in self.records:
+            store.put(path, message)
+        else:
+            write_transaction(store, path, message)
+        self.records[path] = message
 
     def _applied(self, mine: Transaction, tip: Tip, name: str) -> State:
         snapshot = tip.snapshot

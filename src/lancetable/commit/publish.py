@@ -18,17 +18,16 @@ from lancetable.errors import (
     UnsupportedError,
 )
 from lancetable.format.manifest.codec import decode_manifest
-from lancetable.format.manifest.names import HINT, transaction_path
+from lancetable.format.manifest.names import HINT
 from lancetable.store import Store
 
 
-def write_transaction(store: Store, name: str, content: bytes) -> str:
-    """Write a transaction file under its own name and return the path.
+def write_transaction(store: Store, path: str, content: bytes) -> None:
+    """Write a transaction file, whose name is nobody else's.
 
     Raises:
         StoreError: the store failed; no file stays behind.
     """
-    path = transaction_path(name)
     file = store.create(path)
     try:
         file.write([content])
@@ -36,7 +35,6 @@ def write_transaction(store: Store, name: str, content: bytes) -> str:
     except BaseException:
         file.abort()
         raise
-    return path
 
 
 def claim(store: Store, path: str, content: bytes, uuid: str) -> bool:

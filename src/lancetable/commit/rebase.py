@@ -8,6 +8,7 @@ of them may have moved it elsewhere.
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from lancetable.commit.find import find_fragments
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Delete, Operation, Update
 from lancetable.errors import ConflictError
@@ -48,7 +49,7 @@ def merge_deletions(
     """
     if not fragment_ids or not isinstance(operation, Delete | Update):
         return Rebase(operation)
-    current = {one.id: one for one in tip.manifest.fragments if one.id in fragment_ids}
+    current = find_fragments(tip.manifest, fragment_ids)
     updated: list[Fragment] = []
     emptied: list[int] = []
     written: list[str] = []

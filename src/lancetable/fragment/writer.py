@@ -5,7 +5,7 @@ pages of one file. When anything fails, the files written so far are removed.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,10 +18,11 @@ from lancetable.file.writer import FileWriteOptions, FileWriter
 from lancetable.format.manifest import DataFile, Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.blobs import sidecar_path
-from lancetable.store import Store
+from lancetable.store import Bytes, Store, WritableFile
 
 WRITABLE = {str(version): version for version in (V2_0, V2_1, V2_2)}
 _SLICES_PER_FILE = 8
+_GATHERED_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def open_writer(
     """
     path = target.path(name)
     store = target.store
-    file = store.create(path)
+    file = _Gathering(store.create(path))
     try:
         return FileWriter(
             file,
@@ -135,6 +136,36 @@ def remove_fragments(fragments: Iterable[Fragment], target: WriteTarget) -> None
                 target.store.delete(path)
                 for entry in list(target.store.list(path.removesuffix(".lance"))):
                     target.store.delete(entry.path)
+
+
+class _Gathering:
+    """A file that is given many small pieces: they are written together."""
+
+    __slots__ = ("_file", "_held")
+
+    def __init__(self, file: WritableFile) -> None:
+        self._file = file
+        self._held = bytearray()
+
+    def write(self, parts: Sequence[Bytes]) -> None:
+        """Add bytes at the end; few are held back."""
+        if len(self._held) + sum(map(len, parts)) <= _GATHERED_BYTES:
+            for part in parts:
+                self._held += part
+            return
+        held, self._held = self._held, bytearray()
+        self._file.write([held, *parts] if held else parts)
+
+    def close(self) -> None:
+        """Write what is held back and finish the file."""
+        if self._held:
+            held, self._held = self._held, bytearray()
+            self._file.write([held])
+        self._file.close()
+
+    def abort(self) -> None:
+        """Give up and remove what was written."""
+        self._file.abort()
 
 
 class _Rolling:

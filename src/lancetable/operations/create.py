@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lancetable.commit.committer import commit
 from lancetable.commit.committer import create as commit_first
-from lancetable.commit.options import CommitOptions, CreateMode
+from lancetable.commit.options import CommitOptions, CommitResult, CreateMode
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Overwrite
 from lancetable.commit.versions import load
-from lancetable.errors import ExistsError, InputError, TableNotFoundError
+from lancetable.errors import ConflictError, ExistsError, InputError, TableNotFoundError
 from lancetable.format.manifest.flags import Feature
 from lancetable.fragment.writer import WriteOptions, WriteTarget, remove_fragments
-from lancetable.operations.prepare import prepare
+from lancetable.operations.prepare import Prepared, prepare
+from lancetable.operations.retry import repeat
 from lancetable.operations.runner import THREADS, Runner
 from lancetable.operations.write import (
     DEFAULT_COMMIT,
@@ -68,7 +70,7 @@ def create(
         CommitError: the rows did not become a version.
     """
     existing = _existing(location)
-    least = ""
+    old = ""
     if existing is not None:
         if options.mode is CreateMode.ERROR:
             raise ExistsError(
@@ -77,22 +79,15 @@ def create(
             )
         if options.mode is CreateMode.IGNORE:
             return Written(existing, WriteResult(existing.version, attempts=0))
-        least = _least_version(existing, options)
-    prepared = prepare(data, schema, options.write, least_version=least)
+        old = _old_version(existing, options)
+    prepared = prepare(data, schema, options.write, old_version=old)
     target = WriteTarget(location.open())
     fragments: list[Fragment] = []
     with keep_or_remove(fragments, target):
         fragments += write_source(
             prepared.source, prepared.fit, target, prepared.options, options.runner
         )
-        made = commit_first(
-            location,
-            Overwrite(fragments, prepared.schema),
-            options=options.commit,
-            stable_row_ids=options.stable_row_ids,
-            storage_version=prepared.options.storage_version,
-            mode=options.mode,
-        )
+        made = _commit(location, Overwrite(fragments, prepared.schema), prepared, options)
     if not made.attempts:
         # Another writer created the table meanwhile, and its rows are the ones to keep.
         remove_fragments(fragments, target)
@@ -102,6 +97,30 @@ def create(
     return Written(made.snapshot, result)
 
 
+def _commit(
+    location: TableLocation, operation: Overwrite, prepared: Prepared, options: CreateOptions
+) -> CommitResult:
+    version = prepared.options.storage_version
+    try:
+        return commit_first(
+            location,
+            operation,
+            options=options.commit,
+            stable_row_ids=options.stable_row_ids,
+            storage_version=version,
+            mode=options.mode,
+        )
+    except ConflictError as cause:
+        if options.mode is not CreateMode.OVERWRITE or not cause.retryable:
+            raise
+    # Others overwrote the table at the same time; the last one wins, as with a whole overwrite.
+    return repeat(
+        load(location),
+        lambda latest: commit(latest, operation, options.commit, storage_version=version),
+        options.commit,
+    )
+
+
 def _existing(location: TableLocation) -> Snapshot | None:
     try:
         return load(location)
@@ -109,7 +128,7 @@ def _existing(location: TableLocation) -> Snapshot | None:
         return None
 
 
-def _least_version(existing: Snapshot, options: CreateOptions) -> str:
+def _old_version(existing: Snapshot, options: CreateOptions) -> str:
     """Return the version of files of the table that is overwritten."""
     has_ids = bool(existing.manifest.reader_flags & Feature.STABLE_ROW_IDS)
     if options.stable_row_ids and not has_ids:

@@ -37,9 +37,7 @@ def delete(snapshot: Snapshot, where: Where, options: ChangeOptions = DEFAULTS) 
     """
     wanted = parse_where(where)
     text = where if isinstance(where, str) else to_sql(_or_true(wanted))
-    return repeat(
-        snapshot, lambda latest: _attempt(latest, wanted, text, options), options.commit
-    )
+    return repeat(snapshot, lambda latest: _attempt(latest, wanted, text, options), options.commit)
 
 
 def _or_true(where: Expression | None) -> Expression:

@@ -130,6 +130,22 @@ def refuse_names(names: Iterable[str]) -> None:
         seen.add(name)
 
 
+def refuse_new_names(names: Iterable[str]) -> None:
+    """Check the names of columns that a table is to get.
+
+    Raises:
+        SchemaError: a name cannot be used, or not by all who read tables.
+    """
+    listed = list(names)
+    refuse_names(listed)
+    for name in listed:
+        if not name or "." in name:
+            raise SchemaError(
+                f"a column cannot be called {name!r}: names are not empty and hold no dot, which "
+                "stands between a column and its parts"
+            )
+
+
 @lru_cache(maxsize=4096)
 def write_type(field: Field) -> pa.DataType:
     """Return the storage type in which values of a field are written.

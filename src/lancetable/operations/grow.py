@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.types import schema_from_arrow
+from lancetable.operations.fit import refuse_new_names
 
 
 def grown(schema: Schema, source: pa.Schema, next_id: int) -> Schema:
@@ -18,8 +19,10 @@ def grown(schema: Schema, source: pa.Schema, next_id: int) -> Schema:
     The same schema is returned when there are none.
 
     Raises:
-        SchemaError: a new column has a type that the format cannot store.
+        SchemaError: a new column has a name or a type that a table cannot have.
     """
+    known = {field.name for field in schema.fields}
+    refuse_new_names(name for name in source.names if name not in known)
     fields, after = _grown(schema.fields, list(source), next_id)
     return schema if after == next_id else replace(schema, fields=fields)
 

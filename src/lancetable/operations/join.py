@@ -46,8 +46,9 @@ class KeyIndex:
 
     def find(self, codes: Codes) -> tuple[Offsets, Offsets]:
         """Return pairs of places in the codes and rows of the source; keys may still differ."""
-        mask = np.uint64(len(self.bits) - 1)
-        is_open = self.bits[codes.values & mask]
+        # Signed indices within bounds are taken as they are; others would be copied and checked.
+        low = (codes.values & np.uint64(len(self.bits) - 1)).view(np.int64)
+        is_open = np.take(self.bits, low, mode="wrap")
         if codes.is_valid is not None:
             is_open &= codes.is_valid
         places = np.flatnonzero(is_open)

@@ -60,10 +60,9 @@ def comparable(array: pa.Array, name: str) -> pa.Array:
         return comparable(array.dictionary_decode(), name)
     if _types.is_floating(type_):
         return _bits(array)
-    if _types.is_unsigned_integer(type_):
-        return array.cast(pa.uint64())
-    if _types.is_signed_integer(type_) or _types.is_boolean(type_):
-        return array.cast(pa.int64())
+    if _types.is_integer(type_) or _types.is_boolean(type_):
+        is_unsigned = _types.is_unsigned_integer(type_)
+        return array.cast(pa.uint64() if is_unsigned else pa.int64())
     if _types.is_temporal(type_) and not _types.is_interval(type_):
         width = pa.int32() if type_.bit_width == 32 else pa.int64()
         return array.view(width).cast(pa.int64())
@@ -107,13 +106,14 @@ def _validity(columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_] | None:
     if not nullable:
         return None
     masks = [np.asarray(valid.to_numpy(zero_copy_only=False)) for valid in nullable]
-    return np.logical_and.reduce(masks)
+    return np.asarray(np.logical_and.reduce(masks), np.bool_)
 
 
 def _numbers(column: pa.Array) -> Hashes:
     if column.null_count:
         column = column.fill_null(0)
-    return column.to_numpy(zero_copy_only=False).view(np.uint64)
+    values: Hashes = column.to_numpy(zero_copy_only=False).view(np.uint64)
+    return values
 
 
 def _hashes(column: pa.Array) -> Hashes:
@@ -122,15 +122,13 @@ def _hashes(column: pa.Array) -> Hashes:
     return hash_words(_numbers(column))
 
 
-def are_equal(
-    left: Sequence[pa.Array], right: Sequence[pa.Array]
-) -> npt.NDArray[np.bool_]:
+def are_equal(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> npt.NDArray[np.bool_]:
     """Say for each row whether the keys of two sides, in comparable form, are the same."""
     masks = [
         pc.fill_null(pc.equal(one, other), False).to_numpy(zero_copy_only=False)  # noqa: FBT003
         for one, other in zip(left, right, strict=True)
     ]
-    return np.logical_and.reduce(masks)
+    return np.asarray(np.logical_and.reduce(masks), np.bool_)
 
 
 def key_hashes(columns: Sequence[pa.Array]) -> Hashes:
@@ -151,7 +149,8 @@ def _as_bytes(column: pa.Array) -> pa.Array:
 
 def key_filter(field_ids: Sequence[int], hashes: Hashes) -> KeyFilter:
     """Return the filter of inserted keys: their hashes while they are few, else a bloom filter."""
-    found = np.unique(hashes)
+    found = np.sort(hashes)
+    found = found[np.concatenate(([True], found[1:] != found[:-1]))] if len(found) else found
     if len(found) <= MOST_EXACT:
         return KeyFilter(tuple(field_ids), ExactKeys(frozenset(found.tolist())))
     blocks = BLOCKS

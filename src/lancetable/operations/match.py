@@ -63,9 +63,7 @@ def find_rows(task: FindTask) -> list[Found]:
     if task.where is None:
         return list(_everything(task.part))
     readers = Readers(task.part)
-    planned = plan(
-        task.part.manifest.schema, ScanRequest(columns=(ROW_ADDRESS,), where=task.where)
-    )
+    planned = plan(task.part.manifest.schema, ScanRequest(columns=(ROW_ADDRESS,), where=task.where))
     pieces = execute.run(planned, readers, ScanOptions(threads=task.threads))
     chunks = [chunk for piece in pieces for chunk in piece.columns[0]]
     if not chunks:

@@ -59,7 +59,7 @@ def overwrite(
         data,
         manifest.schema,
         write,
-        least_version=replaced_version(manifest),
+        old_version=replaced_version(manifest),
         first_id=next_field_id(manifest) if lasting else 0,
     )
     target = WriteTarget(snapshot.store)

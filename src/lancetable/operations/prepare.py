@@ -15,7 +15,7 @@ from lancetable.file.model import V2_2
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.types import schema_from_arrow
 from lancetable.fragment.writer import WriteOptions
-from lancetable.operations.fit import Fit, fit, refuse_names, write_schema, write_type
+from lancetable.operations.fit import Fit, fit, refuse_new_names, write_schema, write_type
 from lancetable.operations.grow import shifted
 from lancetable.operations.sources import Source, read_source
 from lancetable.operations.write import check_stored, needed_version
@@ -34,9 +34,9 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    data: object, schema: pa.Schema | None, options: WriteOptions, *, least_version: str = ""
+    data: object, schema: pa.Schema | None, options: WriteOptions, *, old_version: str = ""
 ) -> Prepared:
-    """Return the rows of a new table; ``least_version`` of files is what it has already.
+    """Return the rows of a new table; ``old_version`` is that of the files it replaces.
 
     Raises:
         SchemaError: a column cannot be stored, or the data does not fit the schema.
@@ -44,15 +44,15 @@ def prepare(
     """
     if data is None and schema is None:
         raise InputError("give data, a schema, or both")
-    given = None if schema is None else _new(schema, options, least_version)
+    given = None if schema is None else _new(schema, options, old_version)
     wanted = None if given is None else write_schema(given.schema)
     source = read_source([] if data is None else data, wanted)
-    target, settled = given or _new(source.schema, options, least_version)
+    target, settled = given or _new(source.schema, options, old_version)
     return Prepared(target, source, fit(source.schema, target), settled)
 
 
 def prepare_replacement(
-    data: object, old: Schema, options: WriteOptions, *, least_version: str, first_id: int = 0
+    data: object, old: Schema, options: WriteOptions, *, old_version: str, first_id: int = 0
 ) -> Prepared:
     """Return rows that replace all rows of a table, of the schema ``old`` so far.
 
@@ -60,7 +60,7 @@ def prepare_replacement(
         SchemaError: a column cannot be stored.
     """
     source = read_source(data, write_schema(old))
-    target, settled = _new(source.schema, options, least_version)
+    target, settled = _new(source.schema, options, old_version)
     if not source.is_typed:
         target = _like(target, old)
     if first_id:
@@ -74,10 +74,12 @@ class _New(NamedTuple):
     options: WriteOptions
 
 
-def _new(arrow: pa.Schema, options: WriteOptions, least_version: str) -> _New:
+def _new(arrow: pa.Schema, options: WriteOptions, old_version: str) -> _New:
     """Return a schema with ids, and options that name the version of files it is stored in."""
     schema = _checked(arrow)
-    version = options.storage_version or max(needed_version(schema), least_version)
+    needed = needed_version(schema)
+    kept = old_version if old_version and needed != str(V2_2) else needed
+    version = options.storage_version or kept
     if version == str(V2_2):
         schema = _checked(second_generation(arrow))
     settled = replace(options, storage_version=version)
@@ -113,7 +115,7 @@ def _renumbered(field: Field, ids: dict[int, int]) -> Field:
 
 
 def _checked(schema: pa.Schema) -> Schema:
-    refuse_names(schema.names)
+    refuse_new_names(schema.names)
     made = schema_from_arrow(schema)
     if not made.fields:
         raise SchemaError("a table needs at least one column")

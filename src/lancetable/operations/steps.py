@@ -32,7 +32,7 @@ class _Guarded(Generic[Task, Result]):
     def __call__(self, task: Task) -> Result | _Failed:
         try:
             return self.step(task)
-        except Exception as error:  # noqa: BLE001 - raised again once the others are undone
+        except Exception as error:
             return _Failed(error)
 
 
@@ -58,13 +58,19 @@ def run_steps(
                 failed.append(result.error)
             else:
                 done.append(result)
-        if failed:
-            raise failed[0]
     except BaseException:
-        for result in done if undo is not None else ():
-            undo(result)
+        _undo(undo, done)
         raise
+    if failed:
+        _undo(undo, done)
+        raise failed[0]
     return done
+
+
+def _undo(undo: Callable[[Result], None] | None, done: Iterable[Result]) -> None:
+    if undo is not None:
+        for result in done:
+            undo(result)
 
 
 @contextmanager

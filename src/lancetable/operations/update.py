@@ -26,7 +26,13 @@ from lancetable.operations.assign import Assignment, bind_assignments, parse_ass
 from lancetable.operations.changes import DEFAULTS, ChangeOptions, Updated, UpdateResult
 from lancetable.operations.delete import affected_rows, mark_all
 from lancetable.operations.match import Found, find_rows, plan_find
-from lancetable.operations.moved import Lineage, has_stable_row_ids, row_batches, target_of, write_rows
+from lancetable.operations.moved import (
+    Lineage,
+    has_stable_row_ids,
+    row_batches,
+    target_of,
+    write_rows,
+)
 from lancetable.operations.parts import Offsets, part_of
 from lancetable.operations.retry import repeat
 from lancetable.operations.steps import own_files, run_steps

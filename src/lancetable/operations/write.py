@@ -32,8 +32,6 @@ from lancetable.operations.sources import Source
 from lancetable.operations.steps import run_steps
 
 __all__ = [
-    "DEFAULT_COMMIT",
-    "DEFAULT_WRITE",
     "CastNote",
     "WriteOptions",
     "WriteResult",
@@ -153,7 +151,7 @@ def check_stored(schema: Schema, options: WriteOptions) -> None:
     """
     for field in schema.fields:
         needed = needed_version(Schema((field,)))
-        if options.storage_version is not None and needed > options.storage_version:
+        if needed == str(V2_2) and options.storage_version not in {None, needed}:
             raise SchemaError(
                 f"column {field.name!r} needs data files of version {needed}, the table has "
                 f"{options.storage_version}; create the table with storage_version={needed!r}"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from lancetable.commit import versions
 from lancetable.errors import InputError
 from lancetable.store import Durability, TableLocation
-from lancetable.table.writing import WritingTable, commit_options
+from lancetable.table.changing import ChangingTable
+from lancetable.table.writing import commit_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from lancetable.fragment.writer import WriteOptions
 
 
-class Table(WritingTable):
+class Table(ChangingTable):
     """One version of a table. ``refresh`` and ``checkout`` move it to another, and so do writes."""
 
     __slots__ = ()

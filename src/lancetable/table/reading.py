@@ -115,8 +115,12 @@ class ReadingTable:
         return versions.list_versions(self._snapshot, detail=detail)
 
     def refresh(self) -> Self:
-        """Move to the latest version of the same branch."""
-        self._move(versions.load(self._location, branch=self.branch))
+        """Move to the latest version of the same branch; opened files are kept when it is this."""
+        latest = versions.load(self._location, branch=self.branch)
+        old, new = self._snapshot.manifest, latest.manifest
+        # A table that was removed and made again may have a version of the same number.
+        if (new.version, new.timestamp) != (old.version, old.timestamp):
+            self._move(latest)
         return self
 
     def checkout(

@@ -402,6 +402,11 @@ def test_threads_deleting_different_rows_of_one_fragment(location, table):
     assert deleted(load(location), 0) == list(range(9))
 
 
+def always(store):
+    """Return a location whose store is this one."""
+    return WrappedLocation("/memory", wrap=lambda _: store)
+
+
 def history(location):
     """Return what a reader finds, checking that nothing it needs is missing."""
     latest = load(location)
@@ -445,6 +450,24 @@ def test_the_store_fails_at_any_call(tmp_path, moment, stays_down):
         number += 1
     assert number > 8
     assert "failed" in outcomes
+
+
+@pytest.mark.parametrize("moment", Moment)
+def test_the_store_fails_at_any_call_of_a_creation(tmp_path, moment):
+    number = 0
+    while True:
+        plain = TableLocation(str(tmp_path / str(number)))
+        store = FaultyStore(plain.open(), number, moment)
+        try:
+            create(always(store), FIRST)
+        except (StoreError, UnknownOutcomeError):
+            made = create(plain, FIRST, mode=CreateMode.IGNORE).snapshot
+            assert made.version == 1
+        assert commit(history(plain), MORE).snapshot.version == 2
+        if not store.has_failed:
+            break
+        number += 1
+    assert number > 4
 
 
 def failing_claim(moment, *, down):
@@ -508,8 +531,7 @@ def test_another_writer_won_while_the_store_failed(location, table):
 
 
 def test_any_store_will_do():
-    store = SlowStore(MemoryStore(), 0.0)
-    location = WrappedLocation("/memory", wrap=lambda _: store)
+    location = always(SlowStore(MemoryStore(), 0.0))
     table = create(location, FIRST).snapshot
     assert isinstance(table, Snapshot)
     table = commit(table, MORE).snapshot

@@ -267,7 +267,7 @@ def test_mostly_empty_lists_are_split_into_pages(new_draft: Draft) -> None:
 
 
 def test_a_row_with_too_many_levels_is_zipped(new_draft: Draft) -> None:
-    inner = [[]] * 70_000 + [[1, 2]] + [[]] * 70_000 + [[5]]
+    inner: list[list[int]] = [[]] * 70_000 + [[1, 2]] + [[]] * 70_000 + [[5]]
     table = pa.table({"l": pa.array([[[3]], inner, None], pa.list_(pa.list_(pa.int32())))})
     new_draft.write(table)
     assert any(page.encoding.startswith("fullzip") for page in new_draft.open().pages())

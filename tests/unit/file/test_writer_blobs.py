@@ -87,7 +87,8 @@ def second(tmp_path: Path) -> Draft:
 
 
 def batches(column: pa.Array, schema: pa.Schema, size: int) -> list[pa.RecordBatch]:
-    return pa.table([column], schema=schema).to_batches(max_chunksize=size)
+    made: list[pa.RecordBatch] = pa.table([column], schema=schema).to_batches(max_chunksize=size)
+    return made
 
 
 @pytest.mark.parametrize("type_", [pa.binary(), pa.large_binary()])

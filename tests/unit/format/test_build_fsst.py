@@ -1,5 +1,7 @@
 """Texts become FSST codes and come back; the symbols suit them."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,7 +22,7 @@ def strings(values: list[bytes], lead: bytes = b"") -> Strings:
 
 def decoded(table: bytes, offsets: np.ndarray, codes: np.ndarray) -> list[bytes]:
     edges, text = fsst.decode(fsst.parse_symbol_table(table), offsets, codes)
-    return [text[a:b].tobytes() for a, b in zip(edges, edges[1:], strict=False)]
+    return [text[a:b].tobytes() for a, b in itertools.pairwise(edges)]
 
 
 URLS = [b"https://example.com/%d/item?id=%d" % (number % 90, number) for number in range(5000)]
@@ -82,7 +84,7 @@ def test_a_sample_is_small_and_comes_from_everywhere() -> None:
     offsets, data = strings([b"%08d" % number for number in range(100_000)])
     edges, text = sample(offsets, data)
     assert 10_000 < len(text) < 100_000
-    found = [int(text[a:b].tobytes()) for a, b in zip(edges, edges[1:], strict=False)]
+    found = [int(text[a:b].tobytes()) for a, b in itertools.pairwise(edges)]
     assert found == sorted(found)
     assert found[0] < 5000
     assert found[-1] > 95_000

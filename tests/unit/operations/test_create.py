@@ -98,7 +98,9 @@ def test_a_table_keeps_its_storage_version(tmp_path, version):
     assert versions == {tuple(map(int, version.split(".")))}
     assert_same_table(table.scan().to_arrow(), pa.concat_tables([TABLE] * 3))
     with pytest.raises(InputError, match="keeps data files"):
-        table.append(TABLE, write=lt.WriteOptions(storage_version="2.1" if version != "2.1" else "2.2"))
+        table.append(
+            TABLE, write=lt.WriteOptions(storage_version="2.1" if version != "2.1" else "2.2")
+        )
 
 
 def test_maps_choose_the_version_that_holds_them(tmp_path):
@@ -118,6 +120,8 @@ def test_maps_choose_the_version_that_holds_them(tmp_path):
         (pa.schema([("a", pa.int64()), ("a", pa.int64())]), "twice"),
         (pa.schema([("s", pa.struct([("x", pa.int8()), ("x", pa.int8())]))]), "two parts"),
         (pa.schema([]), "at least one column"),
+        (pa.schema([("a.b", pa.int64())]), "hold no dot"),
+        (pa.schema([("", pa.int64())]), "not empty"),
         (pa.schema([("i", pa.month_day_nano_interval())]), "cannot store"),
     ],
 )
@@ -130,7 +134,9 @@ def test_schemas_that_no_table_can_have_are_refused(tmp_path, schema, text):
 def test_a_bad_encoding_wish_is_refused_before_anything_is_written(tmp_path):
     wish = {"lance-encoding:compression": "brotli"}
     with pytest.raises(InputError, match="zstd, lz4"):
-        lt.create_table(tmp_path / "t", schema=pa.schema([pa.field("a", pa.int64(), metadata=wish)]))
+        lt.create_table(
+            tmp_path / "t", schema=pa.schema([pa.field("a", pa.int64(), metadata=wish)])
+        )
     assert not (tmp_path / "t").exists()
 
 

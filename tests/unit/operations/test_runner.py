@@ -3,6 +3,7 @@
 import pickle
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ def test_tasks_are_taken_only_a_little_ahead():
             taken.append(number)
             yield number
 
-    results = Threads(2).map(abs, tasks())
+    results: Any = Threads(2).map(abs, tasks())
     assert next(results) == 0
     assert len(taken) <= 6
     results.close()

@@ -93,7 +93,7 @@ def test_an_error_in_the_middle_removes_all_files(tmp_path):
     assert list(store.list("")) == []
 
 
-@pytest.mark.parametrize("good_writes", [0, 1, 3, 6])
+@pytest.mark.parametrize("good_writes", [0, 1, 2])
 def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path, monkeypatch, good_writes):
     real, left = os.writev, [good_writes]
 
@@ -198,7 +198,9 @@ def test_versions_are_parsed():
         (pa.field("m", pa.map_(pa.string(), pa.int64())), "2.2"),
         (pa.field("l", pa.list_(pa.map_(pa.string(), pa.int64()))), "2.2"),
         (
-            pa.field("p", pa.struct([("x", pa.int8())]), metadata={"lance-encoding:packed": "true"}),
+            pa.field(
+                "p", pa.struct([("x", pa.int8())]), metadata={"lance-encoding:packed": "true"}
+            ),
             "2.1",
         ),
         (

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Integers, Levels
+from lancetable.format.encoding.kernels.compiled import LIBRARY, Library
 
 Mask = npt.NDArray[np.bool_]
 
@@ -192,12 +193,31 @@ class _Walk:
         self.lists += 1
         if self.rep is None:
             raise CorruptError("a page with lists has no repetition levels")
+        if LIBRARY is not None:
+            return self._lists_compiled(LIBRARY, (null, empty, upper, most))
         starts = self.rep != 0
         node, kept = self._lists(starts, (null, empty, upper, most))
         self.rep = self.rep[kept] - np.uint16(1)
         self.def_ = None if self.def_ is None else self.def_[kept]
         self.length = len(self.rep)
         return node
+
+    def _lists_compiled(self, library: Library, bounds: tuple[int, int, int, int]) -> Node:
+        rep = np.ascontiguousarray(_present(self.rep, None))
+        def_ = None if self.def_ is None else np.ascontiguousarray(self.def_)
+        size = len(rep)
+        offsets, valid = np.empty(size + 1, np.int64), np.empty(size, np.uint8)
+        kept_rep = np.empty(size, np.uint16)
+        kept_def = np.empty(0 if def_ is None else size, np.uint16)
+        counts = np.empty(2, np.int64)
+        nulls = library.lists(
+            (rep, def_), np.array(bounds, np.int64), (offsets, valid), (kept_rep, kept_def), counts
+        )
+        lists, kept = counts.tolist()
+        self.rep = kept_rep[:kept]
+        self.def_ = None if def_ is None else kept_def[:kept]
+        self.length = kept
+        return Node(lists, valid[:lists].view(np.bool_) if nulls else None, offsets[: lists + 1])
 
     def _lists(self, starts: Mask, bounds: tuple[int, int, int, int]) -> tuple[Node, Mask]:
         null, empty, upper, most = bounds

@@ -1,5 +1,6 @@
 """Mini-block pages: chunks put together from levels and values (see ``layouts.miniblock``)."""
 
+import struct
 from typing import NamedTuple
 
 import numpy as np
@@ -77,6 +78,9 @@ def build_miniblock(
 
 def _level_edges(leaf: Shredded, counts: Integers, layers: Layers) -> Integers:
     """Return where the entries of each chunk start, and where the last ones end."""
+    if len(counts) == 1:
+        entries = leaf.def_ if leaf.def_ is not None else leaf.rep
+        return np.array([0, int(counts[0]) if entries is None else len(entries)], np.int64)
     values = np.append(0, np.cumsum(counts))
     shown = None if leaf.def_ is None else visible(leaf.def_, layers)
     if shown is None:
@@ -93,6 +97,8 @@ def _lay_chunks(
     shape: ChunkShape, levels: Integers, parts: list[Ragged], counts: Integers
 ) -> tuple[Bytes, Bytes | None]:
     """Return the chunk words and the chunks."""
+    if len(counts) == 1:
+        return _lay_chunk(shape, int(levels[0]), [part.piece(0) for part in parts])
     head = shape.header_bytes
     padded = [(part.sizes + 7) // 8 * 8 for part in parts]
     sizes = head + np.sum(padded, axis=0)
@@ -110,6 +116,21 @@ def _lay_chunks(
         place = place + room
     _lay_headers(out, shape, starts, [levels, *(part.sizes for part in parts)])
     return words, out
+
+
+def _lay_chunk(shape: ChunkShape, levels: int, pieces: list[Bytes]) -> tuple[Bytes, Bytes | None]:
+    """Do the same for a single chunk, without arrays of one number each."""
+    level_parts = (shape.rep is not None) + (shape.def_ is not None)
+    kinds = "H" * (1 + level_parts) + ("I" if shape.is_large else "H") * (len(pieces) - level_parts)
+    size = shape.header_bytes + sum(-(-len(piece) // 8) * 8 for piece in pieces)
+    if size > LARGEST_CHUNK_WORD[shape.is_large]:
+        return np.empty(0, np.uint8), None
+    header = struct.pack(f"<{kinds}", levels, *map(len, pieces))
+    parts: list[bytes | memoryview] = [header.ljust(shape.header_bytes, b"\0")]
+    for piece in pieces:
+        parts += (np.ascontiguousarray(piece).data, _ZEROS[: -len(piece) % 8])
+    word = ((size // 8 - 1) << 4).to_bytes(4 if shape.is_large else 2, "little")
+    return np.frombuffer(word, np.uint8), np.frombuffer(b"".join(parts), np.uint8)
 
 
 def _lay_headers(out: Bytes, shape: ChunkShape, starts: Integers, numbers: list[Integers]) -> None:

@@ -107,6 +107,9 @@ def valid_mask(array: pa.Array) -> Mask | None:
 
 def _leaf(field: Field, array: pa.Array, above: tuple[_Node, ...]) -> Shredded:
     leaf_layer = _item_layer(array)
+    if field.children and any(node.layer is Layer.NULLABLE_ITEM for node in above):
+        # pylance finds no values for the children of a packed struct that is not null itself.
+        leaf_layer = Layer.NULLABLE_ITEM
     layers = (leaf_layer, *(node.layer for node in reversed(above)))
     if not above and leaf_layer is Layer.ALL_VALID_ITEM:
         return Shredded(field, array, None, None, layers)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.blocks import Block, Chunks, FixedWidth
-from lancetable.format.encoding.kernels.bitpack import BLOCK, WORDS, pick, unpack, unpack_one
+from lancetable.format.encoding.kernels.bitpack import BLOCK, WORDS, pick, unpack_blocks, unpack_one
 from lancetable.format.encoding.kernels.ragged import Ragged, gather, join
 
 
@@ -52,15 +52,7 @@ class InlineBitpacking:
         """Unpack the pieces of equal width together."""
         word = self.bits // 8
         widths = self._widths(pieces, counts)
-        starts = pieces.starts + word
-        chosen = np.unique(widths)
-        if len(chosen) == 1 and not (counts[:-1] != BLOCK).any():
-            values = _unpack_group(pieces.data, starts, int(chosen[0]), self.bits)
-            return FixedWidth(values.reshape(-1)[: int(counts.sum())], word)
-        out = np.empty((len(counts), BLOCK), WORDS[self.bits])
-        for width in chosen.tolist():
-            members = np.flatnonzero(widths == width)
-            out[members] = _unpack_group(pieces.data, starts[members], width, self.bits)
+        out = unpack_blocks(pieces.data, pieces.starts + word, widths, self.bits)
         if (counts[:-1] != BLOCK).any():
             return FixedWidth(out[np.arange(BLOCK) < counts[:, None]], word)
         return FixedWidth(out.reshape(-1)[: int(counts.sum())], word)
@@ -158,10 +150,6 @@ def _weave(
 def _unpack_group(
     data: npt.NDArray[Any], starts: Integers, width: int, bits: int
 ) -> npt.NDArray[Any]:
-    if width == 0 or len(starts) == 0:
-        return np.zeros((len(starts), BLOCK), WORDS[bits])
-    size = np.full(len(starts), 128 * width, np.int64)
-    if int(starts.max()) + 128 * width > len(data):
+    if len(starts) and int(starts.max()) + 128 * width > len(data):
         raise CorruptError("a packed block reaches beyond its buffer")
-    words = join(Ragged(data, starts, size)).view(WORDS[bits])
-    return unpack(words.reshape(len(starts), -1), width)
+    return unpack_blocks(data, starts, np.full(len(starts), width, np.int64), bits)

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lancetable.format.encoding.base import Integers
+from lancetable.format.encoding.base import Bytes, Integers
+from lancetable.format.encoding.kernels.compiled import LIBRARY
+from lancetable.format.encoding.kernels.ragged import Ragged, check_inside, empty_bytes, join
 
 BLOCK = 1024
 ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
@@ -20,6 +22,38 @@ WORDS = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 TILE_BYTES = 1 << 19
 
 Words = npt.NDArray[Any]
+
+
+def unpack_blocks(data: Bytes, starts: Integers, widths: Integers, bits: int) -> Words:
+    """Unpack blocks that lie anywhere in a buffer, each with its own width.
+
+    Args:
+        data: the buffer; every block lies inside it.
+        starts: where the packed words of each block start.
+        widths: bits per packed value of each block, at most ``bits``.
+        bits: the uncompressed width.
+
+    Returns:
+        The values, shape (blocks, 1024).
+    """
+    out = empty_bytes(len(starts) * BLOCK * bits // 8).view(WORDS[bits]).reshape(-1, BLOCK)
+    check_inside(Ragged(data, starts, 128 * widths))
+    if LIBRARY is not None:
+        places = np.ascontiguousarray(starts), np.ascontiguousarray(widths)
+        LIBRARY.unpack(np.ascontiguousarray(data), *places, out)
+        return out
+    for width in np.unique(widths).tolist():
+        members = np.flatnonzero(widths == width)
+        if width == 0:
+            out[members] = 0
+            continue
+        size = np.full(len(members), 128 * width, np.int64)
+        words = join(Ragged(data, starts[members], size)).view(WORDS[bits])
+        unpacked = unpack(words.reshape(len(members), -1), width)
+        if len(members) == len(starts):
+            return unpacked
+        out[members] = unpacked
+    return out
 
 
 def unpack(packed: Words, width: int) -> Words:

@@ -28,6 +28,8 @@ import pyarrow as pa
 
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Bytes, Integers
+from lancetable.format.encoding.kernels.compiled import LIBRARY, Library
+from lancetable.format.encoding.kernels.ragged import empty_bytes
 
 TABLE_SIZE = 2312
 ESCAPE = 255
@@ -49,6 +51,8 @@ class SymbolTable:
     is_compressed: bool
     lengths: Bytes
     """Bytes per code, for all 256 codes: zero for the escape and for codes without a symbol."""
+    words: npt.NDArray[np.uint64]
+    """The 256 symbols as words of eight bytes, the first byte lowest."""
     singles: pa.Array
     """Arrow array of 512 byte strings: what each code stands for, then every literal byte."""
 
@@ -78,7 +82,9 @@ def parse_symbol_table(data: bytes) -> SymbolTable:
     text = b"".join(symbols) + bytes(range(256))
     buffers = [None, pa.py_buffer(starts), pa.py_buffer(text)]
     singles = pa.Array.from_buffers(pa.binary(), 512, buffers)
-    return SymbolTable(symbols, is_compressed, lengths, singles)
+    words = np.zeros(256, np.uint64)
+    words[:count] = np.frombuffer(data[8 : 8 + 8 * count], "<u8")
+    return SymbolTable(symbols, is_compressed, lengths, words, singles)
 
 
 def decode_value(table: SymbolTable, codes: bytes) -> bytes:
@@ -123,10 +129,25 @@ def decode(table: SymbolTable, offsets: Integers, codes: Bytes) -> tuple[Integer
     starts = offsets - first if first else offsets
     if not table.is_compressed:
         return starts, used
+    if LIBRARY is not None:
+        return _decode_compiled(LIBRARY, table, starts, used)
     literals = _find_literals(table, starts, used)
     if len(used) < _PAIRS_PAY_FROM:
         return _take_singles(table, starts, used, literals)
     return _take_pairs(table, starts, used, literals)
+
+
+def _decode_compiled(
+    library: Library, table: SymbolTable, starts: Integers, codes: Bytes
+) -> tuple[Integers, Bytes]:
+    # A code stands for at most eight bytes, and every copy writes eight.
+    text = empty_bytes(len(codes) * _LONGEST_SYMBOL + _LONGEST_SYMBOL)
+    offsets = empty_bytes(len(starts) * 8).view(np.int64)
+    starts = np.ascontiguousarray(starts)
+    total = library.fsst_decode((table.words, table.lengths), codes, starts, (text, offsets))
+    if total < 0:
+        raise _no_symbol(table) if total == -1 else _escape_at_end()
+    return offsets, text[:total]
 
 
 def _escape_at_end() -> CorruptError:

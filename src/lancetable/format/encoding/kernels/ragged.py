@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Bytes, Integers
+from lancetable.format.encoding.kernels.compiled import LIBRARY
 
 ELEMENTS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 POOL_FROM_BYTES = 1 << 16
@@ -42,6 +43,19 @@ class Ragged(NamedTuple):
         return Ragged(self.data, self.starts, sizes)
 
 
+def check_inside(pieces: Ragged) -> None:
+    """Make sure that no piece reaches beyond the buffer, as compiled code would follow it there.
+
+    Raises:
+        CorruptError: one does.
+    """
+    data, starts, sizes = pieces
+    if not len(starts):
+        return
+    if int(starts.min()) < 0 or int(sizes.min()) < 0 or int((starts + sizes).max()) > len(data):
+        raise CorruptError("a part of a page reaches beyond its bytes")
+
+
 def single(data: Bytes) -> Ragged:
     """Return a whole buffer as one piece."""
     return Ragged(data, np.zeros(1, np.int64), np.array([len(data)], np.int64))
@@ -69,7 +83,11 @@ def join(pieces: Ragged) -> Bytes:
     ends = starts + sizes
     if (ends[:-1] == starts[1:]).all():
         return data[int(starts[0]) : int(ends[-1])]
+    check_inside(pieces)
     out = empty_bytes(int(sizes.sum()))
+    if LIBRARY is not None:
+        LIBRARY.join(data, np.ascontiguousarray(starts), np.ascontiguousarray(sizes), out)
+        return out
     done = _join_alike(pieces, out)
     first = int(sizes[:done].sum())
     for start, stop in zip(starts[done:].tolist(), ends[done:].tolist(), strict=True):

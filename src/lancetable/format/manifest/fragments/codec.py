@@ -108,12 +108,12 @@ class StoredFragments(Sequence[Fragment]):
         place = bisect_left(messages, fragment_id, key=_BY_ID)
         if place < len(messages) and messages[place].id == fragment_id:
             return place
-        ids = list(map(_BY_ID, messages))
+        ids = self.ids()
         return ids.index(fragment_id) if fragment_id in ids else None
 
-    def has_deletion_files(self) -> bool:
-        """Say whether any fragment has a deletion file."""
-        return any(message.HasField("deletion_file") for message in self._messages)
+    def ids(self) -> list[int]:
+        """Return the ids of all fragments without looking at anything else."""
+        return list(map(_BY_ID, self._messages))
 
     @override
     def __len__(self) -> int:

@@ -1,0 +1,230 @@
+/* Compiled twins of the NumPy kernels: plain pointers, no Python, loaded through ctypes.
+ *
+ * Callers have checked that every range lies inside its buffer, unless a function says that it
+ * checks itself; such a function returns a negative number for damaged input.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Raised whenever a signature changes, so that a stale library is never called. */
+int64_t lt_abi(void) { return 1; }
+
+static const uint8_t ORDER[8] = {0, 4, 2, 6, 1, 5, 3, 7};
+
+/* A block of 1024 values of BITS bits in `width` bits each; see kernels/bitpack.py for the order. */
+#define UNPACK(BITS)                                                                             \
+  static void unpack_##BITS(const uint##BITS##_t *packed, unsigned width, uint##BITS##_t *out) { \
+    enum { LANES = 1024 / BITS };                                                                \
+    const uint##BITS##_t mask =                                                                  \
+        width == BITS ? (uint##BITS##_t)~(uint##BITS##_t)0                                       \
+                      : (uint##BITS##_t)(((uint64_t)1 << width) - 1);                            \
+    for (unsigned row = 0; row < BITS; row++) {                                                  \
+      const unsigned bit = row * width, word = bit / BITS, shift = bit % BITS;                   \
+      uint##BITS##_t *to = out + ORDER[row / 8] * 16 + (row % 8) * 128;                          \
+      const uint##BITS##_t *low = packed + (size_t)word * LANES;                                 \
+      if (shift + width <= BITS) {                                                               \
+        for (unsigned lane = 0; lane < LANES; lane++)                                            \
+          to[lane] = (uint##BITS##_t)(low[lane] >> shift) & mask;                                \
+      } else {                                                                                   \
+        const uint##BITS##_t *high = low + LANES;                                                \
+        const unsigned back = BITS - shift;                                                      \
+        for (unsigned lane = 0; lane < LANES; lane++)                                            \
+          to[lane] = (uint##BITS##_t)((low[lane] >> shift) | (high[lane] << back)) & mask;       \
+      }                                                                                          \
+    }                                                                                            \
+  }
+
+#define PACK(BITS)                                                                               \
+  static void pack_##BITS(const uint##BITS##_t *values, unsigned width, uint##BITS##_t *out) {   \
+    enum { LANES = 1024 / BITS };                                                                \
+    memset(out, 0, (size_t)width * 128);                                                         \
+    for (unsigned row = 0; row < BITS; row++) {                                                  \
+      const unsigned bit = row * width, word = bit / BITS, shift = bit % BITS;                   \
+      const uint##BITS##_t *from = values + ORDER[row / 8] * 16 + (row % 8) * 128;               \
+      uint##BITS##_t *low = out + (size_t)word * LANES;                                          \
+      for (unsigned lane = 0; lane < LANES; lane++)                                              \
+        low[lane] |= (uint##BITS##_t)(from[lane] << shift);                                      \
+      if (shift + width > BITS) {                                                                \
+        uint##BITS##_t *high = low + LANES;                                                      \
+        for (unsigned lane = 0; lane < LANES; lane++)                                            \
+          high[lane] = (uint##BITS##_t)(from[lane] >> (BITS - shift));                           \
+      }                                                                                          \
+    }                                                                                            \
+  }
+
+UNPACK(8)
+UNPACK(16)
+UNPACK(32)
+UNPACK(64)
+PACK(8)
+PACK(16)
+PACK(32)
+PACK(64)
+
+/* Packed words may start at any byte; the loops above want them aligned. */
+#define UNPACK_BLOCKS(BITS)                                                                      \
+  case BITS:                                                                                     \
+    for (int64_t i = 0; i < blocks; i++) {                                                       \
+      uint##BITS##_t *to = (uint##BITS##_t *)out + i * 1024;                                     \
+      const unsigned width = (unsigned)widths[i];                                                \
+      const uint8_t *from = data + starts[i];                                                    \
+      if (width == 0) {                                                                          \
+        memset(to, 0, 1024 * (BITS / 8));                                                        \
+      } else if ((uintptr_t)from % (BITS / 8)) {                                                 \
+        memcpy(scratch, from, (size_t)width * 128);                                              \
+        unpack_##BITS((const uint##BITS##_t *)scratch, width, to);                               \
+      } else {                                                                                   \
+        unpack_##BITS((const uint##BITS##_t *)from, width, to);                                  \
+      }                                                                                          \
+    }                                                                                            \
+    break;
+
+void lt_unpack(const uint8_t *data, const int64_t *starts, const int64_t *widths, int64_t blocks,
+               int64_t bits, void *out) {
+  uint64_t scratch[1024];
+  switch (bits) {
+    UNPACK_BLOCKS(8)
+    UNPACK_BLOCKS(16)
+    UNPACK_BLOCKS(32)
+    UNPACK_BLOCKS(64)
+  }
+}
+
+#define PACK_BLOCKS(BITS)                                                                        \
+  case BITS:                                                                                     \
+    for (int64_t i = 0; i < blocks; i++)                                                         \
+      if (widths[i])                                                                             \
+        pack_##BITS((const uint##BITS##_t *)values + i * 1024, (unsigned)widths[i],              \
+                    (uint##BITS##_t *)(out + starts[i]));                                        \
+    break;
+
+/* `out + starts[i]` is aligned for the words. */
+void lt_pack(const void *values, const int64_t *starts, const int64_t *widths, int64_t blocks,
+             int64_t bits, uint8_t *out) {
+  switch (bits) {
+    PACK_BLOCKS(8)
+    PACK_BLOCKS(16)
+    PACK_BLOCKS(32)
+    PACK_BLOCKS(64)
+  }
+}
+
+/* Pieces of one buffer, one behind the other. */
+void lt_join(const uint8_t *data, const int64_t *starts, const int64_t *sizes, int64_t pieces,
+             uint8_t *out) {
+  for (int64_t i = 0; i < pieces; i++) {
+    memcpy(out, data + starts[i], (size_t)sizes[i]);
+    out += sizes[i];
+  }
+}
+
+/* Pieces to their places, the rest of each room filled with zeros. */
+void lt_scatter(uint8_t *out, const int64_t *places, const int64_t *rooms, const uint8_t *data,
+                const int64_t *starts, const int64_t *sizes, int64_t pieces) {
+  for (int64_t i = 0; i < pieces; i++) {
+    memcpy(out + places[i], data + starts[i], (size_t)sizes[i]);
+    memset(out + places[i] + sizes[i], 0, (size_t)(rooms[i] - sizes[i]));
+  }
+}
+
+/* Offsets of chunks of text, brought to one base. Each chunk starts with count + 1 offsets of 4 or
+ * 8 bytes, counted from its own start. Returns the number of bytes of text, or -1. */
+int64_t lt_text_offsets(const uint8_t *data, const int64_t *starts, const int64_t *sizes,
+                        const int64_t *counts, int64_t chunks, int64_t width, int64_t *offsets) {
+  int64_t total = 0;
+  *offsets++ = 0;
+  for (int64_t i = 0; i < chunks; i++) {
+    const uint8_t *chunk = data + starts[i];
+    const uint64_t size = (uint64_t)sizes[i];
+    const uint64_t count = (uint64_t)counts[i];
+    uint64_t before = 0;
+    if ((count + 1) * (uint64_t)width > size) return -1;
+    for (uint64_t j = 0; j <= count; j++) {
+      uint64_t offset = 0;
+      memcpy(&offset, chunk + j * (uint64_t)width, (size_t)width);
+      if (j == 0 ? offset < (count + 1) * (uint64_t)width : offset < before) return -1;
+      if (offset > size) return -1;
+      if (j) {
+        total += (int64_t)(offset - before);
+        *offsets++ = total;
+      }
+      before = offset;
+    }
+  }
+  return total;
+}
+
+/* The text of chunks behind one another; the offsets of the chunks are sound. */
+void lt_text_bytes(const uint8_t *data, const int64_t *starts, const int64_t *counts,
+                   int64_t chunks, int64_t width, uint8_t *out) {
+  for (int64_t i = 0; i < chunks; i++) {
+    const uint8_t *chunk = data + starts[i];
+    uint64_t first = 0, last = 0;
+    memcpy(&first, chunk, (size_t)width);
+    memcpy(&last, chunk + counts[i] * width, (size_t)width);
+    memcpy(out, chunk + first, (size_t)(last - first));
+    out += last - first;
+  }
+}
+
+/* FSST. `symbols` holds 256 symbols of 8 bytes, `lengths` their sizes, 0 where there is none; code
+ * 255 escapes. `out` has 8 bytes of room beyond 8 times the codes. Returns the bytes written, -1
+ * for a code without a symbol, -2 for an escape at the end of a value. */
+int64_t lt_fsst_decode(const uint64_t *symbols, const uint8_t *lengths, const uint8_t *codes,
+                       const int64_t *offsets, int64_t values, uint8_t *out,
+                       int64_t *out_offsets) {
+  uint8_t *to = out;
+  out_offsets[0] = 0;
+  for (int64_t i = 0; i < values; i++) {
+    const uint8_t *from = codes + offsets[i], *end = codes + offsets[i + 1];
+    while (from < end) {
+      const uint8_t code = *from++;
+      if (code == 255) {
+        if (from == end) return -2;
+        *to++ = *from++;
+      } else {
+        if (lengths[code] == 0) return -1;
+        memcpy(to, &symbols[code], 8);
+        to += lengths[code];
+      }
+    }
+    out_offsets[i + 1] = to - out;
+  }
+  return to - out;
+}
+
+/* One list layer of a page: see repdef.py. Writes the offsets and the validity of the lists, and
+ * the levels of the entries that start one, their repetition one lower. Returns the number of
+ * lists in the low and of kept entries in the high position of `counts`, and whether any is null. */
+int64_t lt_lists(const uint16_t *rep, const uint16_t *def, int64_t entries, const int64_t *bounds,
+                 int64_t *offsets, uint8_t *valid, uint16_t *rep_out, uint16_t *def_out,
+                 int64_t *counts) {
+  const int64_t null = bounds[0], empty = bounds[1], upper = bounds[2], most = bounds[3];
+  int64_t children = 0, lists = 0, kept = 0, nulls = 0;
+  for (int64_t i = 0; i < entries; i++) {
+    const int64_t level = def ? def[i] : 0;
+    if (rep[i] == 0) {
+      children++;
+      continue;
+    }
+    rep_out[kept] = (uint16_t)(rep[i] - 1);
+    if (def) def_out[kept] = (uint16_t)level;
+    kept++;
+    if (level > most) continue;
+    offsets[lists] = children;
+    if (level == null || level > upper) {
+      valid[lists] = 0;
+      nulls++;
+    } else {
+      valid[lists] = 1;
+      if (level != empty) children++;
+    }
+    lists++;
+  }
+  offsets[lists] = children;
+  counts[0] = lists;
+  counts[1] = kept;
+  return nulls;
+}

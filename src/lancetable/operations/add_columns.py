@@ -1,0 +1,205 @@
+"""Add columns: of nulls, from SQL expressions, from a function, or from other data with a key.
+
+1. Give the new fields ids that were never used; they come last, and may be null.
+2. Write one more data file for each fragment; columns of nulls need none.
+3. Commit the new schema and all fragments as a Merge.
+Rows that others append meanwhile make it start again; files of unchanged fragments are kept.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from lancetable.commit.committer import commit
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.transaction import Merge
+from lancetable.errors import InputError, SchemaError
+from lancetable.expression import Expression, bind, type_of
+from lancetable.format.schema.model import Schema
+from lancetable.format.schema.project import quote, split_path
+from lancetable.operations.assign import parse_assignments
+from lancetable.operations.changes import DEFAULTS, Altered, ChangeOptions, ColumnsResult
+from lancetable.operations.edit import added_field, refuse_name
+from lancetable.operations.extend import Extension, first_batch
+from lancetable.operations.fit import refuse_names
+from lancetable.operations.grow import grown, numbered
+from lancetable.operations.joined import joined
+from lancetable.operations.makers import Function, FunctionMaker, SqlMaker
+from lancetable.operations.moved import target_of
+from lancetable.operations.new_files import with_columns
+from lancetable.operations.retry import repeat
+from lancetable.operations.write import (
+    check_stored,
+    keep_or_remove,
+    next_field_id,
+    table_options,
+)
+from lancetable.scan.columns import binding_schema, with_payloads
+
+
+def add_null_columns(
+    snapshot: Snapshot,
+    columns: pa.Schema | pa.Field | Sequence[pa.Field],
+    options: ChangeOptions = DEFAULTS,
+) -> Altered:
+    """Add columns that are null for all rows; structs that are there may get new parts.
+
+    Raises:
+        SchemaError: a column is there already, may not be null, or cannot be stored.
+        CommitError: nothing was changed.
+    """
+    wanted = pa.schema([columns] if isinstance(columns, pa.Field) else list(columns))
+    refuse_names(wanted.names)
+    for one in wanted:
+        if not one.nullable:
+            raise SchemaError(f"column {one.name!r} would be null for all rows; let it be nullable")
+
+    def attempt(latest: Snapshot) -> Altered:
+        manifest = latest.manifest
+        schema = grown(manifest.schema, wanted, next_field_id(manifest))
+        if schema is manifest.schema:
+            refuse_name(wanted.names[0] if wanted.names else "", manifest.schema.fields)
+        check_stored(schema, table_options(manifest, options.write))
+        operation = Merge(tuple(manifest.fragments), schema, preserves_nullability=True)
+        made = commit(latest, operation, options.commit)
+        result = ColumnsResult(made.snapshot.version, tuple(wanted.names), made.attempts)
+        return Altered(made.snapshot, result)
+
+    return repeat(snapshot, attempt, options.commit)
+
+
+def add_computed_columns(
+    snapshot: Snapshot,
+    columns: Mapping[str, str | Expression],
+    options: ChangeOptions = DEFAULTS,
+) -> Altered:
+    """Add columns that SQL expressions of the others give; a path adds to a struct.
+
+    Raises:
+        SchemaError: a column is there already.
+        ExpressionError: an expression cannot be understood, bound or computed.
+        CommitError: nothing was changed.
+    """
+    parsed = parse_assignments(columns)
+    schema = snapshot.manifest.schema
+    shown = binding_schema(Schema(tuple(with_payloads(one) for one in schema.fields)))
+    bound = tuple(bind(expression, shown) for expression in parsed.values())
+    arrow = [
+        pa.field(split_path(name)[-1], _plain(type_of(one, shown)))
+        for name, one in zip(parsed, bound, strict=True)
+    ]
+    return _extend(snapshot, tuple(parsed), arrow, Extension(SqlMaker(bound), options), options)
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_null(type_) else type_
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionOptions:
+    """How a function that gives new columns is called."""
+
+    inputs: tuple[str, ...] | None = None
+    """The columns it gets; None for all."""
+    schema: pa.Schema | None = None
+    """The columns it gives; None to learn them from the first batch."""
+    checkpoint: str | None = None
+    """A folder that keeps what it gave, so that a later attempt goes on from there."""
+    batch_rows: int = 16 * 1024
+    change: ChangeOptions = field(default_factory=ChangeOptions)
+
+
+def add_columns_by(snapshot: Snapshot, function: Function, options: FunctionOptions) -> Altered:
+    """Add columns that a function of batches gives.
+
+    Raises:
+        InputError: the function gives something else than columns of as many rows as it got.
+        SchemaError: a column is there already.
+        CommitError: nothing was changed.
+    """
+    names = tuple(one.name for one in snapshot.manifest.schema.fields)
+    inputs = names if options.inputs is None else options.inputs
+    maker = FunctionMaker(function, inputs, options.checkpoint)
+    wanted = options.schema
+    if wanted is None:
+        maker, wanted = _learned(snapshot, maker, options)
+    extension = Extension(maker, options.change, options.batch_rows)
+    made = _extend(
+        snapshot, tuple(map(quote, wanted.names)), list(wanted), extension, options.change
+    )
+    if options.checkpoint is not None:
+        for path in Path(options.checkpoint).glob("*.arrow"):
+            path.unlink()
+    return made
+
+
+def _learned(
+    snapshot: Snapshot, maker: FunctionMaker, options: FunctionOptions
+) -> tuple[FunctionMaker, pa.Schema]:
+    """Call the function for a first batch, and keep what it gave."""
+    found = first_batch(snapshot, maker, options.batch_rows)
+    if found is None:
+        raise InputError("the table has no rows to learn the new columns from; give a schema")
+    place, batch = found
+    result = maker.call(batch, place)
+    return replace(maker, known={place: result}), result.schema
+
+
+def add_joined_columns(
+    snapshot: Snapshot,
+    data: object,
+    on: Sequence[str],
+    options: ChangeOptions = DEFAULTS,
+) -> Altered:
+    """Add the columns of other rows that have the same key, null where there is none.
+
+    ``on`` names key columns; ``_rowaddr`` and ``_rowid`` stand for the rows themselves.
+
+    Raises:
+        SchemaError: a column is there already, or a key column is missing.
+        InputError: several rows of the data have one key.
+        CommitError: nothing was changed.
+    """
+    with joined(snapshot, data, on) as (maker, fields):
+        names = tuple(quote(one.name) for one in fields)
+        return _extend(snapshot, names, fields, Extension(maker, options), options)
+
+
+def _extend(
+    snapshot: Snapshot,
+    paths: tuple[str, ...],
+    columns: Sequence[pa.Field],
+    extension: Extension,
+    options: ChangeOptions,
+) -> Altered:
+    def attempt(latest: Snapshot) -> Altered:
+        manifest = latest.manifest
+        schema, ids = _with_fields(manifest.schema, paths, columns, next_field_id(manifest))
+        check_stored(schema, table_options(manifest, options.write))
+        files = extension.write(latest, schema, ids)
+        fragments = tuple(
+            with_columns(one, files[one.id], one.physical_rows) for one in manifest.fragments
+        )
+        made = commit(latest, Merge(fragments, schema, preserves_nullability=True), options.commit)
+        return Altered(made.snapshot, ColumnsResult(made.snapshot.version, paths, made.attempts))
+
+    with keep_or_remove(extension.fragments, target_of(snapshot)):
+        altered = repeat(snapshot, attempt, options.commit)
+    extension.remove_unused(altered.snapshot)
+    return altered
+
+
+def _with_fields(
+    schema: Schema, paths: Sequence[str], columns: Sequence[pa.Field], next_id: int
+) -> tuple[Schema, list[int]]:
+    """Return the schema with new fields, and their ids."""
+    ids = []
+    for path, arrow in zip(paths, columns, strict=True):
+        made = numbered(arrow, next_id)
+        steps = split_path(path)
+        schema = added_field(schema, steps[:-1], replace(made, name=steps[-1]))
+        ids.append(made.id)
+        next_id += sum(1 for _ in made.walk())
+    return schema, ids

@@ -1,0 +1,65 @@
+"""How do rows of other data find the rows of a table: by key columns, row address or row id."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import InputError, SchemaError
+from lancetable.format.schema.project import resolve
+from lancetable.operations.assign import exact_cast
+from lancetable.operations.fit import write_schema, write_type
+from lancetable.operations.join import index_keys
+from lancetable.operations.kept import Kept
+from lancetable.operations.keys import comparable
+from lancetable.operations.makers import JoinMaker
+from lancetable.operations.sources import read_source
+
+SYSTEM_KEYS = ("_rowaddr", "_rowid")
+MEMORY_LIMIT = 1024**3
+
+
+@contextmanager
+def joined(
+    snapshot: Snapshot, data: object, on: Sequence[str], *, is_complete: bool = False
+) -> Iterator[tuple[JoinMaker, list[pa.Field]]]:
+    """Give a maker of the columns that data has beside its key, and those columns.
+
+    Raises:
+        SchemaError: a key column is missing on one of the sides.
+        InputError: no key is named.
+    """
+    if isinstance(on, str) or not on:
+        raise InputError("give the columns to match rows on as a list, such as on=['id']")
+    schema = snapshot.manifest.schema
+    source = read_source(data, write_schema(schema))
+    for name in on:
+        if name not in source.schema.names:
+            raise SchemaError(f"the data has no column {name!r}, which rows are matched on")
+    fields = [one for one in source.schema if one.name not in on]
+    if not fields:
+        raise SchemaError("the data has no column beside its key")
+    with Kept(source.schema, MEMORY_LIMIT) as kept:
+        kept.fill(source.batches)
+        keys = [
+            comparable(exact_cast(name, _column(kept, name), _key_type(snapshot, name)), name)
+            for name in on
+        ]
+        index = index_keys(keys, 0)
+        names = tuple(one.name for one in fields)
+        yield JoinMaker(tuple(on), index, kept, names, is_complete), fields
+
+
+def _key_type(snapshot: Snapshot, name: str) -> pa.DataType:
+    known = {field.name for field in snapshot.manifest.schema.fields}
+    if name in SYSTEM_KEYS and name not in known:
+        return pa.uint64()
+    return write_type(resolve(snapshot.manifest.schema, name)[-1])
+
+
+def _column(kept: Kept, name: str) -> pa.Array:
+    chunks = [batch.column(0) for batch in kept.range(0, kept.rows, [name])]
+    if not chunks:
+        return pa.nulls(0, kept.schema.field(name).type)
+    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)

@@ -1,0 +1,185 @@
+"""What gives a new column its values: SQL expressions, a function, rows of other data, a cast.
+
+A maker names the columns it reads, and turns a batch of them into one array for each new field.
+It is a plain value, so that it can be sent to where the rows are.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancetable.errors import InputError
+from lancetable.expression import Expression, columns, evaluate
+from lancetable.format.schema.model import Field
+from lancetable.operations.assign import assigned, exact_cast
+from lancetable.operations.fit import write_type
+from lancetable.operations.join import KeyIndex
+from lancetable.operations.kept import Kept
+from lancetable.operations.keys import are_equal, codes_of, comparable
+
+
+class Maker(Protocol):
+    """Computes new columns."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns to read, perhaps system columns."""
+        ...
+
+    def make(self, batch: pa.RecordBatch, fields: Sequence[Field], place: str) -> list[pa.Array]:
+        """Return the values of the fields for the rows of a batch; ``place`` names the rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SqlMaker:
+    """Bound expressions, one for each new field."""
+
+    expressions: tuple[Expression, ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns that the expressions read."""
+        return tuple(sorted({path[0] for one in self.expressions for path in columns(one)}))
+
+    def make(self, batch: pa.RecordBatch, fields: Sequence[Field], place: str) -> list[pa.Array]:
+        """Evaluate the expressions."""
+        del place
+        return [
+            assigned(field_, evaluate(one, batch))
+            for field_, one in zip(fields, self.expressions, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class CastMaker:
+    """The values of one column under another type."""
+
+    path: tuple[str, ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The column, or the struct it is in."""
+        return self.path[:1]
+
+    def make(self, batch: pa.RecordBatch, fields: Sequence[Field], place: str) -> list[pa.Array]:
+        """Cast the values; none may be lost."""
+        del place
+        values = batch.column(self.path[0])
+        for name in self.path[1:]:
+            # A value below a missing struct counts as missing, whatever is stored for it.
+            values = pc.struct_field(values, [name])
+        (wanted,) = fields
+        return [exact_cast(".".join(self.path), values, write_type(wanted))]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinMaker:
+    """Columns of other rows that have the same key; without such a row the value is null."""
+
+    on: tuple[str, ...]
+    index: KeyIndex
+    kept: Kept
+    names: tuple[str, ...]
+    is_complete: bool = False
+    """True when every row must find its values."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The key columns."""
+        return self.on
+
+    def make(self, batch: pa.RecordBatch, fields: Sequence[Field], place: str) -> list[pa.Array]:
+        """Look the rows up."""
+        keys = [comparable(batch.column(name), name) for name in self.on]
+        places, rows = self.index.find(codes_of(keys))
+        if self.index.keys is not None and len(places):
+            of_table = [key.take(pa.array(places)) for key in keys]
+            of_data = [key.take(pa.array(rows)) for key in self.index.keys]
+            same = are_equal(of_table, of_data)
+            places, rows = places[same], rows[same]
+        if bool((places[1:] == places[:-1]).any()):
+            raise InputError("several rows of the data have one key; keep one row for each key")
+        if self.is_complete and len(places) < batch.num_rows:
+            missing = batch.num_rows - len(places)
+            raise InputError(f"the data has no values for {missing} rows of the table ({place})")
+        found = self.kept.take(rows, self.names)
+        back = np.full(batch.num_rows, -1, np.int64)
+        back[places] = np.arange(len(places))
+        order = pa.array(back, mask=back < 0)
+        return [
+            assigned(field_, found.column(name).take(order))
+            for field_, name in zip(fields, self.names, strict=True)
+        ]
+
+
+Function = Callable[[pa.RecordBatch], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionMaker:
+    """A function of batches; what it gave can be kept in a folder, to go on after a failure."""
+
+    function: Function
+    inputs: tuple[str, ...]
+    checkpoint: str | None = None
+    known: Mapping[str, pa.RecordBatch] = field(default_factory=dict)
+    """Results that are at hand already, by place."""
+
+    def make(self, batch: pa.RecordBatch, fields: Sequence[Field], place: str) -> list[pa.Array]:
+        """Call the function, or take what it gave before."""
+        result = self.call(batch, place)
+        for one in fields:
+            if one.name not in result.schema.names:
+                raise InputError(
+                    f"the function gave the columns {result.schema.names}, {one.name!r} is missing"
+                )
+        return [assigned(one, result.column(one.name)) for one in fields]
+
+    def call(self, batch: pa.RecordBatch, place: str) -> pa.RecordBatch:
+        """Return what the function gives for a batch, its columns by name."""
+        if place in self.known:
+            return self.known[place]
+        path = None if self.checkpoint is None else Path(self.checkpoint) / f"{place}.arrow"
+        if path is not None and path.exists():
+            return _load(path)
+        result = _as_batch(self.function(batch), batch.num_rows)
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft = path.with_suffix(".part")
+            with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, result.schema) as file:
+                file.write_batch(result)
+            draft.rename(path)
+        return result
+
+
+def _load(path: Path) -> pa.RecordBatch:
+    with pa.OSFile(str(path), "rb") as source:
+        table = pa.ipc.open_file(source).read_all()
+    return table.combine_chunks().to_batches()[0]
+
+
+def _as_batch(result: object, rows: int) -> pa.RecordBatch:
+    if isinstance(result, Mapping):
+        table = pa.table(dict(result))
+    elif hasattr(result, "__arrow_c_stream__") or hasattr(result, "__arrow_c_array__"):
+        table = pa.table(result)
+    else:
+        raise InputError(
+            "the function must return new columns as an Arrow batch, an Arrow table or a dict, "
+            f"not a {type(result).__name__}"
+        )
+    if table.num_rows != rows:
+        raise InputError(f"the function got {rows} rows and gave {table.num_rows}")
+    return table.combine_chunks().to_batches()[0]
+
+
+def fingerprint(parts: Sequence[str]) -> str:
+    """Return a short text that stands for some texts."""
+    return blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,119 @@
+"""Which columns of a source does a merge use, and what schema has the table afterwards.
+
+Keys, and all columns when a clause takes them all, are brought to the types of the table; others
+are there for the expressions of clauses and keep their own type.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import InputError, SchemaError
+from lancetable.format.schema.model import Schema
+from lancetable.format.schema.project import resolve
+from lancetable.operations.clauses import Clause, source_columns
+from lancetable.operations.fit import Fit, fit
+from lancetable.operations.grow import grown
+from lancetable.operations.sources import Source
+from lancetable.operations.write import next_field_id
+
+
+class SourcePlan(NamedTuple):
+    """How batches of a source become what a merge keeps of it."""
+
+    fit: Fit
+    fitted: tuple[str, ...]
+    extra: tuple[str, ...]
+    kept: pa.Schema
+
+    def batches(self, source: Source) -> Iterator[pa.RecordBatch]:
+        """Yield all rows as they are kept.
+
+        Raises:
+            InputError: a value does not fit its column.
+        """
+        return (self._apply(batch) for batch in source.batches)
+
+    def _apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        fitted = self.fit.apply(batch.select(list(self.fitted)))
+        arrays = [*fitted.columns, *(batch.column(name) for name in self.extra)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.kept)
+
+
+def merged_schema(
+    snapshot: Snapshot, source: pa.Schema, clauses: Sequence[Clause], *, evolves: bool
+) -> Schema:
+    """Return the schema of the table after a merge: the same, or with the source's new columns."""
+    schema = snapshot.manifest.schema
+    if not evolves:
+        return schema
+    wanted = {name for clause in clauses for name in clause.values or ()}
+    takes_all = any(clause.takes_all for clause in clauses)
+    chosen = [field for field in source if takes_all or field.name in wanted]
+    return grown(schema, pa.schema(chosen), next_field_id(snapshot.manifest))
+
+
+def plan_source(
+    source: pa.Schema, schema: Schema, on: Sequence[str], clauses: Sequence[Clause]
+) -> SourcePlan:
+    """Plan what is kept of a source.
+
+    Raises:
+        SchemaError: a column does not fit the table, or would be ignored.
+    """
+    known = {field.name for field in schema.fields}
+    takes_all = any(clause.takes_all for clause in clauses)
+    named = source_columns(clauses, source)
+    tops = {resolve(schema, name)[0].name for name in on}
+    for name in tops:
+        if name not in source.names:
+            raise SchemaError(f"the source has no column {name!r}, which the rows are matched on")
+    fitted = [name for name in source.names if name in tops or (takes_all and name in known)]
+    extra = [name for name in source.names if name not in fitted and name in named]
+    ignored = [name for name in source.names if name not in (*fitted, *extra)]
+    if takes_all and ignored:
+        raise SchemaError(
+            f"the source has columns that are not in the table: {ignored}; leave them out or use "
+            "with_schema_evolution() to add them"
+        )
+    planned = fit(pa.schema([source.field(name) for name in fitted]), schema, is_complete=False)
+    empty = pa.schema([source.field(name) for name in fitted]).empty_table().to_batches()
+    sample = planned.apply(_first(empty, source, fitted))
+    fields = [
+        *(
+            pa.field(name, array.type)
+            for name, array in zip(_names(planned), sample.columns, strict=True)
+        ),
+        *(pa.field(name, source.field(name).type) for name in extra),
+    ]
+    return SourcePlan(planned, tuple(fitted), tuple(extra), pa.schema(fields))
+
+
+def _names(planned: Fit) -> list[str]:
+    return [field.name for field in planned.schema.fields]
+
+
+def _first(
+    batches: list[pa.RecordBatch], source: pa.Schema, names: Sequence[str]
+) -> pa.RecordBatch:
+    if batches:
+        return batches[0]
+    schema = pa.schema([source.field(name) for name in names])
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def check_keys(schema: Schema, on: Sequence[str]) -> tuple[int, ...]:
+    """Return the ids of the key columns.
+
+    Raises:
+        InputError: there is none, or one stands twice.
+        SchemaError: one is unknown.
+    """
+    if isinstance(on, str) or not on:
+        raise InputError("give the columns to match rows on as a list, such as on=['id']")
+    ids = tuple(resolve(schema, name)[-1].id for name in on)
+    if len(set(ids)) != len(ids):
+        raise InputError(f"a column stands twice in on={list(on)}")
+    return ids

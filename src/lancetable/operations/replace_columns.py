@@ -1,0 +1,139 @@
+"""Replace columns: new values for whole columns, row by row.
+
+1. Compute the new values, by SQL expressions or from data that names each row or key.
+2. Write one more data file for each fragment.
+3. Where a fragment keeps exactly these columns in a file of their own, or has no values for them,
+   that file is replaced (DataReplacement); else older files give the columns up (Update).
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from lancetable.commit.committer import commit
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.transaction import (
+    DataReplacement,
+    Operation,
+    Replacement,
+    Update,
+    UpdateMode,
+)
+from lancetable.expression import Expression
+from lancetable.format.manifest import DataFile, Fragment
+from lancetable.format.manifest.roaring import encode_bitmap
+from lancetable.format.schema.model import Schema
+from lancetable.fragment.readers import Readers
+from lancetable.operations.assign import parse_assignments, unknown_column
+from lancetable.operations.changes import DEFAULTS, ChangeOptions, Updated, UpdateResult
+from lancetable.operations.extend import Extension
+from lancetable.operations.joined import joined
+from lancetable.operations.makers import SqlMaker
+from lancetable.operations.moved import target_of
+from lancetable.operations.new_files import with_columns
+from lancetable.operations.retry import repeat
+from lancetable.operations.update import bound_to
+from lancetable.operations.write import keep_or_remove
+
+
+def replace_columns(
+    snapshot: Snapshot,
+    values: Mapping[str, str | Expression],
+    options: ChangeOptions = DEFAULTS,
+) -> Updated:
+    """Replace columns by what SQL expressions give for each row.
+
+    Raises:
+        SchemaError: a column is unknown.
+        ExpressionError: an expression cannot be understood, bound or computed.
+        InputError: a value does not fit its column.
+        CommitError: nothing was changed.
+    """
+    parsed = parse_assignments(values)
+    bound = bound_to(snapshot.manifest.schema, parsed)
+    maker = SqlMaker(tuple(one.expression for one in bound))
+    names = tuple(one.field.name for one in bound)
+    return _replace(snapshot, names, Extension(maker, options), options)
+
+
+def replace_columns_from(
+    snapshot: Snapshot,
+    data: object,
+    on: Sequence[str],
+    options: ChangeOptions = DEFAULTS,
+) -> Updated:
+    """Replace columns by those of data that has a row for each row of the table.
+
+    Raises:
+        SchemaError: a column is unknown, or a key column is missing.
+        InputError: a row of the table finds no values, or several.
+        CommitError: nothing was changed.
+    """
+    with joined(snapshot, data, on, is_complete=True) as (maker, fields):
+        names = tuple(one.name for one in fields)
+        return _replace(snapshot, names, Extension(maker, options), options)
+
+
+def _replace(
+    snapshot: Snapshot, names: tuple[str, ...], extension: Extension, options: ChangeOptions
+) -> Updated:
+    def attempt(latest: Snapshot) -> Updated:
+        schema = latest.manifest.schema
+        rows = Readers(latest).starts[-1]
+        if not len(latest.manifest.fragments):
+            return Updated(latest, UpdateResult(latest.version))
+        ids = _ids(schema, names)
+        files = extension.write(latest, schema, ids)
+        operation = _operation(latest, files, ids)
+        made = commit(latest, operation, options.commit)
+        return Updated(made.snapshot, UpdateResult(made.snapshot.version, rows, made.attempts))
+
+    with keep_or_remove(extension.fragments, target_of(snapshot)):
+        updated = repeat(snapshot, attempt, options.commit)
+    extension.remove_unused(updated.snapshot)
+    return updated
+
+
+def _ids(schema: Schema, names: Sequence[str]) -> list[int]:
+    known = {field.name: field.id for field in schema.fields}
+    for name in names:
+        if name not in known:
+            raise unknown_column(name, schema)
+    return [known[name] for name in names]
+
+
+def _operation(snapshot: Snapshot, files: Mapping[int, DataFile], ids: list[int]) -> Operation:
+    fragments = snapshot.manifest.fragments
+    if all(_is_replaceable(one, files[one.id]) for one in fragments):
+        return DataReplacement(tuple(Replacement(one.id, files[one.id]) for one in fragments))
+    chosen = frozenset(ids)
+    replaced = tuple(
+        below.id
+        for field in snapshot.manifest.schema.fields
+        if field.id in chosen
+        for below in field.walk()
+    )
+    readers = Readers(snapshot)
+    bitmaps = {}
+    for position, one in enumerate(fragments):
+        live = readers[position].live_offsets(0, readers[position].opened.rows)
+        bitmaps[one.id] = encode_bitmap(live.astype(np.uint32))
+    return Update(
+        updated_fragments=tuple(
+            with_columns(one, files[one.id], one.physical_rows, frozenset(replaced))
+            for one in fragments
+        ),
+        fields_modified=replaced,
+        update_mode=UpdateMode.REWRITE_COLUMNS,
+        updated_fragment_offset_bitmaps=bitmaps,
+    )
+
+
+def _is_replaceable(fragment: Fragment, file: DataFile) -> bool:
+    """Say whether a file can stand in for an old one: for all of it, or beside all others."""
+    ids = set(file.fields)
+    for old in fragment.files:
+        is_same = old.fields == file.fields and (old.major, old.minor) == (file.major, file.minor)
+        if not is_same and ids.intersection(old.fields):
+            return False
+    return True

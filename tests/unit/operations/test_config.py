@@ -1,0 +1,67 @@
+"""Settings and notes: of the table, of its schema and of its columns."""
+
+import pyarrow as pa
+import pytest
+
+import lancetable as lt
+from lancetable.errors import ConflictError, InputError, SchemaError
+
+TABLE = pa.table({"a": [1, 2], "s": pa.array([{"x": 1}, None], pa.struct([("x", pa.int64())]))})
+
+
+@pytest.fixture
+def table(tmp_path):
+    return lt.create_table(tmp_path / "t", TABLE)
+
+
+def test_settings_are_set_and_removed(table):
+    assert table.update_config({"a": "1", "b": "2"}, commit_message="settings").version == 2
+    assert table.update_config({"a": None, "c": "3"}).version == 3
+    assert table.config == {"b": "2", "c": "3"}
+    table.update_config({"only": "one"}, replace_all=True)
+    assert lt.open_table(table.uri).config == {"only": "one"}
+    assert table.count() == 2
+
+
+def test_notes_about_the_table(table):
+    table.update_metadata({"owner": "me"})
+    table.update_metadata({"owner": None, "team": "us"})
+    assert lt.open_table(table.uri).metadata == {"team": "us"}
+
+
+def test_metadata_of_schema_and_columns(table):
+    table.update_schema_metadata({"k": "v"})
+    table.update_field_metadata({"a": {"unit": "m"}, "s.x": {"unit": "s"}})
+    schema = lt.open_table(table.uri).schema
+    assert schema.metadata == {b"k": b"v"}
+    assert schema.field("a").metadata == {b"unit": b"m"}
+    assert schema.field("s").type.field("x").metadata == {b"unit": b"s"}
+    table.update_field_metadata({"a": {"other": "x"}}, replace_all=True)
+    assert table.schema.field("a").metadata == {b"other": b"x"}
+
+
+@pytest.mark.parametrize("entries", [{"a": 1}, {1: "a"}, {"": "a"}])
+def test_keys_and_values_are_text(table, entries):
+    with pytest.raises(InputError, match="text"):
+        table.update_config(entries)
+    assert table.refresh().version == 1
+
+
+def test_an_unknown_column_is_named(table):
+    with pytest.raises(SchemaError, match=r"'s\.y'"):
+        table.update_field_metadata({"s.y": {"k": "v"}})
+
+
+def test_writers_of_other_keys_do_not_disturb_each_other(table):
+    other = lt.open_table(table.uri)
+    other.update_config({"theirs": "1"})
+    table.update_config({"ours": "2"})
+    assert table.config == {"theirs": "1", "ours": "2"}
+
+
+def test_writers_of_the_same_key_conflict(table):
+    other = lt.open_table(table.uri)
+    other.update_config({"key": "1"})
+    with pytest.raises(ConflictError):
+        table.update_config({"key": "2"})
+    assert lt.open_table(table.uri).config == {"key": "1"}
