@@ -30,7 +30,14 @@ from lancetable.errors import (
 if TYPE_CHECKING:
     from lancetable.commit.options import CommitOptions
     from lancetable.fragment.writer import WriteOptions
+    from lancetable.operations.add_columns import FunctionOptions
     from lancetable.operations.casts import CastNote
+    from lancetable.operations.changes import (
+        ColumnsResult,
+        DeleteResult,
+        MergeResult,
+        UpdateResult,
+    )
     from lancetable.operations.write import WriteResult
     from lancetable.store import Durability
     from lancetable.table import Table, create_table, open_table
@@ -39,17 +46,21 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CastNote",
+    "ColumnsResult",
     "CommitError",
     "CommitOptions",
     "ConflictError",
     "ContentionError",
     "CorruptError",
+    "DeleteResult",
     "Durability",
     "ExistsError",
     "ExpressionError",
     "FileNotFoundInStoreError",
+    "FunctionOptions",
     "InputError",
     "LanceTableError",
+    "MergeResult",
     "NotFoundError",
     "RefNotFoundError",
     "SchemaError",
@@ -58,6 +69,7 @@ __all__ = [
     "TableNotFoundError",
     "UnknownOutcomeError",
     "UnsupportedError",
+    "UpdateResult",
     "VersionNotFoundError",
     "WriteOptions",
     "WriteResult",
@@ -68,9 +80,14 @@ __all__ = [
 
 _HOMES = {
     "CastNote": "lancetable.operations.casts",
+    "ColumnsResult": "lancetable.operations.changes",
     "CommitOptions": "lancetable.commit.options",
+    "DeleteResult": "lancetable.operations.changes",
     "Durability": "lancetable.store",
+    "FunctionOptions": "lancetable.operations.add_columns",
+    "MergeResult": "lancetable.operations.changes",
     "Table": "lancetable.table",
+    "UpdateResult": "lancetable.operations.changes",
     "WriteOptions": "lancetable.fragment.writer",
     "WriteResult": "lancetable.operations.write",
     "create_table": "lancetable.table",

@@ -2,14 +2,12 @@
 
 from lancetable.commit.refs import BranchInfo, TagInfo, branches, tags
 from lancetable.commit.snapshot import Snapshot
-from lancetable.commit.transaction import Transaction
 from lancetable.commit.versions import VersionInfo, list_versions, load
 
 __all__ = [
     "BranchInfo",
     "Snapshot",
     "TagInfo",
-    "Transaction",
     "VersionInfo",
     "branches",
     "list_versions",

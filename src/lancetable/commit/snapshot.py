@@ -5,8 +5,8 @@ paths of the manifest instead, which may be anywhere; its own path must not leav
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lancetable.commit.transaction import Transaction
 from lancetable.errors import CorruptError, FileNotFoundInStoreError
 from lancetable.format.manifest import (
     BasePath,
@@ -17,7 +17,6 @@ from lancetable.format.manifest import (
     Manifest,
 )
 from lancetable.format.manifest.envelope import section
-from lancetable.format.manifest.indices.codec import decode_index_section
 from lancetable.format.manifest.names import (
     checked_path,
     data_path,
@@ -26,6 +25,9 @@ from lancetable.format.manifest.names import (
     transaction_path,
 )
 from lancetable.store import Store, TableLocation
+
+if TYPE_CHECKING:
+    from lancetable.commit.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +92,17 @@ class Snapshot:
         position = self.manifest.index_section
         if position is None:
             return []
+        from lancetable.format.manifest.indices.codec import (  # noqa: PLC0415 - seldom needed
+            decode_index_section,
+        )
+
         data = self.store.read(self.manifest_path)
         try:
             return decode_index_section(section(data, position, "index section"))
         except CorruptError as cause:
             raise cause.at(shown(self.store, self.manifest_path)) from None
 
-    def transaction(self) -> Transaction | None:
+    def transaction(self) -> "Transaction | None":
         """Return how this version came about; ``None`` when its writer left no record.
 
         Raises:
@@ -138,7 +144,7 @@ def shown(store: Store, path: str) -> str:
 
 def read_transaction(
     store: Store, manifest: Manifest, path: str, data: bytes | None = None
-) -> Transaction | None:
+) -> "Transaction | None":
     """Return the transaction of a manifest, read from its file or the one it names.
 
     Raises:

@@ -10,7 +10,6 @@ before the link makes it visible, and of many links to one name exactly one succ
 import errno
 import mmap
 import os
-import secrets
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
@@ -168,7 +167,7 @@ class LocalStore:
             raise _translated(cause, full) from cause
 
     def _stage(self, full: str, content: bytes) -> str:
-        staged = f"{full}.tmp{secrets.token_hex(4)}"
+        staged = f"{full}.tmp{os.urandom(4).hex()}"
         file = LocalFile(staged, _create_new(staged), is_durable=self._is_durable)
         file.write([content])
         file.close()

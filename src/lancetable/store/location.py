@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from urllib.parse import unquote, urlsplit
 
 from lancetable.errors import InputError, UnsupportedError
 from lancetable.store.base import Store
@@ -41,6 +40,8 @@ def _local_path(uri: str) -> str:
             return _local_path(f"file://{uri[5:]}")
         return os.path.abspath(os.path.expanduser(uri))  # noqa: PTH100, PTH111 - no file is touched
     if scheme in {"file", "file-object-store"}:
+        from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - seldom needed
+
         parts = urlsplit(uri)
         if parts.netloc not in {"", "localhost"}:
             raise InputError(f"{uri}: a file address names no host; write file:///path")

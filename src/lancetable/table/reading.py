@@ -3,7 +3,6 @@
 Nothing here loads pyarrow or numpy before it is needed, so that opening and counting stay cheap.
 """
 
-import random
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
@@ -222,6 +221,8 @@ class ReadingTable:
         if rows < 0:
             raise InputError(f"a sample cannot have {rows} rows")
         total = self.count()
+        import random
+
         chosen = random.Random(seed).sample(range(total), min(rows, total))  # noqa: S311
         return self.take(sorted(chosen), columns=columns)
 
