@@ -221,9 +221,10 @@ def test_a_folder_that_may_not_be_written_is_reported(table, monkeypatch):
         return real(path, flags, mode)
 
     before = files(table, "")
-    with monkeypatch.context() as patched, pytest.raises(StoreError, match="Permission denied"):
+    with monkeypatch.context() as patched:
         patched.setattr(os, "open", refused)
-        table.append(TABLE)
+        with pytest.raises(StoreError, match="Permission denied"):
+            table.append(TABLE)
     assert files(table, "") == before
     assert table.append(TABLE).version == 2
 

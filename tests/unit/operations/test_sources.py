@@ -2,8 +2,6 @@
 
 import datetime as dt
 
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pds
 import pytest
@@ -32,6 +30,10 @@ def all_rows(source):
     return [row for batch in source.batches for row in batch.to_pylist()]
 
 
+def polars_frame():
+    return pytest.importorskip("polars").DataFrame(ROWS)
+
+
 def a_scan(tmp_path):
     return lt.create_table(tmp_path / "t", TABLE).scan()
 
@@ -49,8 +51,8 @@ def a_scan(tmp_path):
         lambda _: TABLE.to_batches(max_chunksize=1),
         lambda _: iter(TABLE.to_batches(max_chunksize=1)),
         lambda _: (TABLE.slice(place, 1) for place in range(3)),
-        lambda _: pl.DataFrame(ROWS),
-        lambda _: pl.DataFrame(ROWS).lazy(),
+        lambda _: polars_frame(),
+        lambda _: polars_frame().lazy(),
         lambda _: ROWS,
         lambda _: iter(ROWS),
         lambda _: tuple(ROWS),
@@ -66,6 +68,7 @@ def test_rows_are_read(make, tmp_path):
 
 
 def test_a_pandas_frame_is_read_without_its_notes():
+    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": [1, 2], "when": [dt.datetime(2026, 1, 1, tzinfo=dt.UTC), None]})
     source = read_source(frame)
     assert source.schema.metadata is None
@@ -74,6 +77,7 @@ def test_a_pandas_frame_is_read_without_its_notes():
 
 
 def test_the_names_of_an_index_are_columns():
+    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": [1, 2]}, index=pd.Index(["x", "y"], name="key"))
     assert set(read_source(frame).schema.names) == {"a", "key"}
 

@@ -88,12 +88,18 @@ class Choice(NamedTuple):
 
 def build_pages(leaf: Shredded, rows: int, choice: Choice) -> Iterator[PageDraft]:
     """Yield the pages of some rows of a leaf column: one, unless it would have too many levels."""
-    has_values = leaf.values.null_count < len(leaf.values)
-    if has_values and choice.knobs.structure != "fullzip" and is_crowded(leaf):
+    if _has_values(leaf) and choice.knobs.structure != "fullzip" and is_crowded(leaf):
         for part, count in split_rows(leaf):
             yield build_page(part, count, choice)
     else:
         yield build_page(leaf, rows, choice)
+
+
+def _has_values(leaf: Shredded) -> bool:
+    """Say whether anything is neither null nor inside something that is."""
+    if leaf.def_ is None:
+        return leaf.values.null_count < len(leaf.values)
+    return not leaf.def_.all()
 
 
 def build_page(leaf: Shredded, rows: int, choice: Choice) -> PageDraft:
@@ -102,7 +108,7 @@ def build_page(leaf: Shredded, rows: int, choice: Choice) -> PageDraft:
     values = leaf.values
     kind = kind_of(values.type)
     is_empty_struct = kind.shape is Shape.STRUCT and not kind.children
-    if is_empty_struct or kind.shape is Shape.NULL or values.null_count == len(values):
+    if is_empty_struct or kind.shape is Shape.NULL or not _has_values(leaf):
         return build_nulls(leaf, rows)
     if kind.shape is Shape.STRUCT:
         return _struct_page(leaf, kind, rows, grammar)

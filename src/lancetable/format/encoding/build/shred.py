@@ -61,7 +61,7 @@ def _shred(field: Field, array: pa.Array, above: tuple[_Node, ...]) -> Iterator[
         raise UnsupportedError(
             f"column {field.name!r} of type {field.logical_type} cannot be written"
         )
-    layer = _item_layer(array)
+    layer = _item_layer(array, above)
     if field.nullable and any(below.logical_type in LISTS for below in field.walk()):
         # pylance cannot read structs of lists of which only some pages say that they may be null.
         layer = Layer.NULLABLE_ITEM
@@ -70,8 +70,13 @@ def _shred(field: Field, array: pa.Array, above: tuple[_Node, ...]) -> Iterator[
         yield from _shred(child, array.field(number), (*above, node))
 
 
-def _item_layer(array: pa.Array) -> Layer:
-    return Layer.NULLABLE_ITEM if array.null_count else Layer.ALL_VALID_ITEM
+def _item_layer(array: pa.Array, above: tuple[_Node, ...]) -> Layer:
+    """Say whether a struct or a leaf may be null: also when a struct around it is.
+
+    pylance takes what is inside a null struct for null, and does not expect it to be otherwise.
+    """
+    is_inside = bool(above) and above[-1].layer is Layer.NULLABLE_ITEM
+    return Layer.NULLABLE_ITEM if array.null_count or is_inside else Layer.ALL_VALID_ITEM
 
 
 def _list_layer(array: pa.Array) -> Layer:
@@ -106,10 +111,7 @@ def valid_mask(array: pa.Array) -> Mask | None:
 
 
 def _leaf(field: Field, array: pa.Array, above: tuple[_Node, ...]) -> Shredded:
-    leaf_layer = _item_layer(array)
-    if field.children and any(node.layer is Layer.NULLABLE_ITEM for node in above):
-        # pylance finds no values for the children of a packed struct that is not null itself.
-        leaf_layer = Layer.NULLABLE_ITEM
+    leaf_layer = _item_layer(array, above)
     layers = (leaf_layer, *(node.layer for node in reversed(above)))
     if not above and leaf_layer is Layer.ALL_VALID_ITEM:
         return Shredded(field, array, None, None, layers)

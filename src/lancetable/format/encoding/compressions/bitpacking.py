@@ -16,7 +16,10 @@ from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.blocks import Block, Chunks, FixedWidth
 from lancetable.format.encoding.kernels.bitpack import BLOCK, WORDS, pick, unpack_blocks, unpack_one
-from lancetable.format.encoding.kernels.ragged import Ragged, gather, join
+from lancetable.format.encoding.kernels.compiled import LIBRARY, Library
+from lancetable.format.encoding.kernels.ragged import Ragged, check_inside, gather, join
+
+LEVEL_BITS = 16
 
 
 class PackedChunks(NamedTuple):
@@ -105,6 +108,8 @@ class OutOfLineBitpacking:
     def decode_blocks(self, pieces: Ragged, counts: Integers) -> Block:
         """Unpack the whole blocks of all pieces together, then the tails."""
         word = self.bits // 8
+        if LIBRARY is not None and self.bits == LEVEL_BITS and self.width:
+            return self._decode_levels(LIBRARY, pieces, counts)
         whole, tails = np.divmod(counts, BLOCK)
         packed = 128 * self.width
         rest = pieces.sizes - whole * packed
@@ -118,6 +123,18 @@ class OutOfLineBitpacking:
             return FixedWidth(unpacked[: int(counts.sum())], word)
         raw = Ragged(pieces.data, pieces.starts + whole * packed, np.where(is_raw, rest, 0))
         return FixedWidth(_weave(unpacked, raw, whole + is_packed, counts), word)
+
+    def _decode_levels(self, library: Library, pieces: Ragged, counts: Integers) -> Block:
+        check_inside(pieces)
+        total = int(counts.sum())
+        if total * self.width > 8 * int(pieces.sizes.sum()) + BLOCK * 8 * len(counts):
+            raise CorruptError("a bit-packed buffer has not the size its values ask for")
+        out = np.empty(total, np.uint16)
+        places = np.ascontiguousarray(pieces.starts), np.ascontiguousarray(pieces.sizes)
+        counts = np.ascontiguousarray(counts)
+        if library.levels((pieces.data, *places), counts, self.width, out) < 0:
+            raise CorruptError("a bit-packed buffer has not the size its values ask for")
+        return FixedWidth(out, 2)
 
 
 def _block_starts(starts: Integers, blocks: Integers, size: int) -> Integers:

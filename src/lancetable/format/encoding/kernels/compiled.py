@@ -16,7 +16,7 @@ import numpy.typing as npt
 from lancetable.errors import UnsupportedError
 from lancetable.format.encoding.base import Bytes, Integers, Levels
 
-ABI = 1
+ABI = 2
 FOLDER = __file__.replace("\\", "/").rpartition("/")[0]
 ENDING = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
 PATH = f"{FOLDER}/_kernels.{ENDING}"
@@ -41,6 +41,7 @@ class Library:
         signatures = {
             "lt_unpack": (None, (pointer, pointer, pointer, count, count, pointer)),
             "lt_pack": (None, (pointer, pointer, pointer, count, count, pointer)),
+            "lt_levels": (count, (pointer,) * 4 + (count, count, pointer)),
             "lt_join": (None, (pointer, pointer, pointer, count, pointer)),
             "lt_scatter": (None, (pointer,) * 6 + (count,)),
             "lt_text_offsets": (count, (pointer,) * 4 + (count, count, pointer)),
@@ -74,6 +75,22 @@ class Library:
             values.dtype.itemsize * 8,
             _address(out),
         )
+
+    def levels(
+        self, pieces: tuple[Bytes, Integers, Integers], counts: Integers, width: int, out: Levels
+    ) -> int:
+        """Unpack the levels of chunks; -1 when a piece has a wrong size."""
+        data, starts, sizes = pieces
+        outcome: int = self._dll.lt_levels(
+            _address(data),
+            _address(starts),
+            _address(sizes),
+            _address(counts),
+            len(starts),
+            width,
+            _address(out),
+        )
+        return outcome
 
     def join(self, data: Bytes, starts: Integers, sizes: Integers, out: Bytes) -> None:
         """Copy pieces one behind the other."""

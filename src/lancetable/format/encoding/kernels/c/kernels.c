@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Raised whenever a signature changes, so that a stale library is never called. */
-int64_t lt_abi(void) { return 1; }
+int64_t lt_abi(void) { return 2; }
 
 static const uint8_t ORDER[8] = {0, 4, 2, 6, 1, 5, 3, 7};
 
@@ -109,6 +109,33 @@ void lt_pack(const void *values, const int64_t *starts, const int64_t *widths, i
     PACK_BLOCKS(32)
     PACK_BLOCKS(64)
   }
+}
+
+/* Levels of chunks, packed out of line: whole blocks, then a tail that is raw or one more block.
+ * Returns 0, or -1 when a piece has another size than its levels ask for. */
+int64_t lt_levels(const uint8_t *data, const int64_t *starts, const int64_t *sizes,
+                  const int64_t *counts, int64_t pieces, int64_t width, uint16_t *out) {
+  uint16_t scratch[1024], block[1024];
+  const int64_t packed = 128 * width;
+  for (int64_t i = 0; i < pieces; i++) {
+    const uint8_t *from = data + starts[i];
+    const int64_t whole = counts[i] / 1024, tail = counts[i] % 1024;
+    const int64_t rest = sizes[i] - whole * packed;
+    if (rest != tail * 2 && rest != packed) return -1;
+    for (int64_t b = 0; b < whole; b++, from += packed, out += 1024) {
+      memcpy(scratch, from, (size_t)packed);
+      unpack_16(scratch, (unsigned)width, out);
+    }
+    if (rest == tail * 2) {
+      memcpy(out, from, (size_t)rest);
+    } else {
+      memcpy(scratch, from, (size_t)packed);
+      unpack_16(scratch, (unsigned)width, block);
+      memcpy(out, block, (size_t)tail * 2);
+    }
+    out += tail;
+  }
+  return 0;
 }
 
 /* Pieces of one buffer, one behind the other. */
