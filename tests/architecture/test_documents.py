@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 SOURCES = ROOT / "src" / "lancetable"
 EXAMPLES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\((?!https?:|#)([\w./-]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\((?!https?:|#)([\w-]*[./][\w./-]*)(?:#[^)]*)?\)")
 
 # Paths of one machine and addresses of package mirrors. The brackets keep this file from matching.
 TRACES = [
