@@ -88,6 +88,8 @@ def _row(line: Line) -> str:
 
 def _cell(text: str, widest: int = WIDEST) -> str:
     text = text if len(text) <= widest else f"{text[: widest - 1]}…"
+    # "fsl[12](…" would be a link.
+    text = text.replace("](", "] (")
     return text.replace("|", "\\|").replace("\n", " ").replace("`", "'")
 
 

@@ -104,6 +104,29 @@ CASES = {
 }
 
 
+def null_structs(rows: int, every: int) -> pa.Array:
+    """Return structs that are mostly null, with children that never are."""
+    text = pa.StructArray.from_arrays(
+        [pa.array(["same"] * rows), pa.array(range(rows))],
+        fields=[pa.field("s", pa.string(), nullable=False), pa.field("n", pa.int64())],
+    )
+    packed = pa.field("p", text.type, metadata={"lance-encoding:packed": "true"})
+    fields = [pa.field("t", text.type, nullable=False), packed]
+    mask = pa.array([row % every != 0 for row in range(rows)])
+    return pa.StructArray.from_arrays([text, text], fields=fields, mask=mask)
+
+
+@pytest.mark.parametrize("every", [3, 1000, 1 << 30])
+@pytest.mark.parametrize("lead", [0, 1])
+def test_what_is_inside_null_structs_is_null(every: int, lead: int, tmp_path: Path) -> None:
+    structs = null_structs(5000, every).slice(lead)
+    lists = pa.array([None if row % 7 else [] for row in range(len(structs))], pa.list_(pa.int8()))
+    table = pa.table({"s": structs, "l": lists})
+    write(table, V2_2, tmp_path)
+    found = LanceFileReader(str(tmp_path / "x.lance")).read_all().to_table()
+    assert_same_table(found, table)
+
+
 @pytest.mark.parametrize("version", VERSIONS, ids=str)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("page_bytes", [1 << 23, 1 << 18])

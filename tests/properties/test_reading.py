@@ -36,7 +36,7 @@ def table_of(name: str) -> tuple[lancetable.Table, pa.Table]:
     return table, table.scan(names).to_arrow()
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(st.sampled_from(TABLES), st.data())
 def test_any_scan_is_a_part_of_the_whole(name: str, data: st.DataObject) -> None:
     table, whole = table_of(name)

@@ -68,7 +68,7 @@ class Draft:
             ConflictError: they do not fit any more, and the rows cannot be read again.
         """
         fitted = fit(self.source.schema, schema)
-        if self._fit is not None and self._fit.schema.fields == fitted.schema.fields:
+        if self._fit is not None and _layout(self._fit) == _layout(fitted):
             return fitted
         if self._fit is not None and not self.source.is_replayable:
             raise ConflictError(
@@ -80,3 +80,8 @@ class Draft:
         self.fragments += write_source(self.source, fitted, self.target, self.options, self._runner)
         self._fit = fitted
         return fitted
+
+
+def _layout(fitted: Fit) -> list[tuple[int, str, bool]]:
+    """Return what files depend on; names and notes of columns may change."""
+    return [(field.id, field.logical_type, field.nullable) for field in fitted.schema.walk()]

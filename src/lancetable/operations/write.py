@@ -116,12 +116,15 @@ def write_source(
 
 @contextmanager
 def keep_or_remove(fragments: list[Fragment], target: WriteTarget) -> Iterator[None]:
-    """Remove the files of new fragments when their commit is known to have failed."""
+    """Remove the files of new fragments when their commit is known to have failed.
+
+    An interrupt leaves open whether the version was made, so its files stay.
+    """
     try:
         yield
     except UnknownOutcomeError:
         raise
-    except BaseException:
+    except Exception:
         remove_fragments(fragments, target)
         raise
 

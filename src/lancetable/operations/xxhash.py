@@ -22,6 +22,8 @@ _BYTES_AT_A_TIME = 1 << 22
 
 def hash_binary(array: pa.LargeBinaryArray, seed: int = 0) -> Hashes:
     """Return the hash of each string; null counts as empty."""
+    if not len(array):
+        return np.empty(0, np.uint64)
     offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset :][: len(array) + 1]
     data = array.buffers()[2]
     content = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)

@@ -10,6 +10,7 @@ before the link makes it visible, and of many links to one name exactly one succ
 import errno
 import mmap
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
@@ -94,12 +95,12 @@ class LocalStore:
     def exists(self, path: str) -> bool:
         """Say whether the file is there."""
         try:
-            os.stat(self._full(path))  # noqa: PTH116 - a Path costs ten times the call
+            found = os.stat(self._full(path))  # noqa: PTH116 - a Path costs ten times the call
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as cause:
             raise _translated(cause, self._full(path)) from cause
-        return True
+        return not stat.S_ISDIR(found.st_mode)
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Yield the files below a folder; nothing when the folder is not there."""

@@ -120,6 +120,17 @@ def test_structs_may_be_null_from_2_1_on(new_draft: Draft) -> None:
     assert_same_table(new_draft.open().read(), table)
 
 
+def test_nothing_but_nulls_takes_little_room(new_draft: Draft) -> None:
+    rows = 50_000
+    structs = pa.nulls(rows, pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))]))
+    lists = pa.array([None if row % 100 else [] for row in range(rows)], pa.list_(pa.int8()))
+    table = pa.table({"s": structs, "l": lists, "n": pa.nulls(rows, pa.float64())})
+    size = new_draft.write(table).size
+    assert_same_table(new_draft.open().read(), table)
+    if new_draft.version == V2_2:
+        assert size < 12_000
+
+
 def test_maps_are_written_in_2_2(tmp_path: Path) -> None:
     rows = [[("a", 1), ("b", None)], None, [], [("c", 3)]] * 200
     table = pa.table({"m": pa.array(rows, pa.map_(pa.string(), pa.int32()))}).slice(1)

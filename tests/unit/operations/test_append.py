@@ -238,6 +238,32 @@ def test_a_refresh_without_news_keeps_opened_files(table):
     assert table.count() == 6
 
 
+def test_an_interrupt_at_the_commit_keeps_the_files(table):
+    """It may have come when the version was made already."""
+
+    class Interrupted(FaultyStore):
+        def put(self, path, content):
+            super().put(path, content)
+            raise KeyboardInterrupt
+
+    snapshot = replace(table._snapshot, store=Interrupted(table._snapshot.store))
+    with pytest.raises(KeyboardInterrupt):
+        append(snapshot, TABLE)
+    assert table.refresh().version == 2
+    assert table.scan().to_arrow().num_rows == 6
+
+
+def test_an_interrupt_before_the_commit_removes_the_files(table):
+    def rows():
+        yield from TABLE.to_batches()
+        raise KeyboardInterrupt
+
+    before = files(table)
+    with pytest.raises(KeyboardInterrupt):
+        table.append(rows())
+    assert files(table) == before
+
+
 def test_many_threads_lose_no_row(table):
     def work(number):
         mine = lt.open_table(table.uri)

@@ -98,8 +98,8 @@ def build_pages(leaf: Shredded, rows: int, choice: Choice) -> Iterator[PageDraft
 def _has_values(leaf: Shredded) -> bool:
     """Say whether anything is neither null nor inside something that is."""
     if leaf.def_ is None:
-        return leaf.values.null_count < len(leaf.values)
-    return not leaf.def_.all()
+        return bool(leaf.values.null_count < len(leaf.values))
+    return not bool(leaf.def_.all())
 
 
 def build_page(leaf: Shredded, rows: int, choice: Choice) -> PageDraft:
@@ -109,7 +109,7 @@ def build_page(leaf: Shredded, rows: int, choice: Choice) -> PageDraft:
     kind = kind_of(values.type)
     is_empty_struct = kind.shape is Shape.STRUCT and not kind.children
     if is_empty_struct or kind.shape is Shape.NULL or not _has_values(leaf):
-        return build_nulls(leaf, rows)
+        return build_nulls(leaf, rows, is_packed=grammar.has_constants)
     if kind.shape is Shape.STRUCT:
         return _struct_page(leaf, kind, rows, grammar)
     draft = _constant_page(leaf, kind, rows) if grammar.has_constants else None
@@ -172,7 +172,7 @@ def _struct_page(leaf: Shredded, kind: Kind, rows: int, grammar: Grammar) -> Pag
 def _dictionary_page(leaf: Shredded, rows: int, choice: Choice) -> PageDraft:
     leaf, indices, items = dictionary_of(leaf)
     if items is None:
-        return build_nulls(leaf, rows)
+        return build_nulls(leaf, rows, is_packed=choice.grammar.has_constants)
     chunks = encode_words(indices, Knobs())
     is_large = choice.grammar.is_large
     draft = build_miniblock(leaf, chunks, rows, is_large=is_large, dictionary=items)

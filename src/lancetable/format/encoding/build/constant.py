@@ -5,7 +5,9 @@ import struct
 import numpy as np
 
 from lancetable.format.encoding.base import Bytes, Levels
+from lancetable.format.encoding.blocks import Compression
 from lancetable.format.encoding.build.codec import encode_layout
+from lancetable.format.encoding.build.levels import encode_block
 from lancetable.format.encoding.build.page import PageDraft
 from lancetable.format.encoding.build.shred import Shredded
 from lancetable.format.encoding.layouts.constant import ConstantPage
@@ -14,12 +16,22 @@ from lancetable.format.encoding.repdef import Layer, layers_of
 LONGEST_INLINE = 32
 
 
-def build_nulls(leaf: Shredded, rows: int) -> PageDraft:
-    """Build a page without any value."""
-    is_simple = leaf.rep is None and len(leaf.layers) == 1
-    layers = (Layer.NULLABLE_ITEM,) if is_simple else leaf.layers
-    buffers = [] if is_simple else [_raw(leaf.rep), _raw(leaf.def_)]
-    return PageDraft(rows, buffers, _described(layers, None))
+def build_nulls(leaf: Shredded, rows: int, *, is_packed: bool) -> PageDraft:
+    """Build a page without any value; its levels may be packed only from 2.2 on."""
+    if leaf.rep is None and len(leaf.layers) == 1:
+        return PageDraft(rows, [], _described((Layer.NULLABLE_ITEM,), None))
+    if not is_packed:
+        return PageDraft(rows, [_raw(leaf.rep), _raw(leaf.def_)], _described(leaf.layers, None))
+    (rep, rep_data), (def_, def_data) = _packed(leaf.rep), _packed(leaf.def_)
+    counts = [0 if levels is None else len(levels) for levels in (leaf.rep, leaf.def_)]
+    layout = ConstantPage(layers_of(leaf.layers), None, rep, def_, *counts)
+    return PageDraft(rows, [rep_data, def_data], encode_layout(layout))
+
+
+def _packed(levels: Levels | None) -> tuple[Compression | None, Bytes]:
+    if levels is None or not len(levels):
+        return None, np.empty(0, np.uint8)
+    return encode_block(np.ascontiguousarray(levels, np.uint16))
 
 
 def build_constant(leaf: Shredded, value: bytes | tuple[bytes, bytes], rows: int) -> PageDraft:

@@ -10,8 +10,10 @@ import numpy as np
 
 from lancetable.format.encoding.base import Bytes, Integers, Levels
 from lancetable.format.encoding.blocks import Compression
+from lancetable.format.encoding.build.values import framed_runs
 from lancetable.format.encoding.compressions.bitpacking import OutOfLineBitpacking
 from lancetable.format.encoding.compressions.flat import Flat
+from lancetable.format.encoding.compressions.rle import Rle
 from lancetable.format.encoding.kernels.bitpack import BLOCK, pack
 from lancetable.format.encoding.kernels.ragged import Ragged
 
@@ -26,6 +28,15 @@ def encode_levels(levels: Levels, edges: Integers) -> tuple[Compression, Ragged]
         sizes = counts * 2
         return Flat(LEVEL_BITS), Ragged(_raw(levels), edges[:-1] * 2, sizes)
     return OutOfLineBitpacking(LEVEL_BITS, width), _packed(levels, edges, width)
+
+
+def encode_block(levels: Levels) -> tuple[Compression, Bytes]:
+    """Encode levels as a buffer of their own, in runs or packed, whatever is shorter."""
+    runs = framed_runs(levels)
+    packed, pieces = encode_levels(levels, np.array([0, len(levels)], np.int64))
+    if len(runs) < int(pieces.sizes[0]):
+        return Rle(LEVEL_BITS), runs
+    return packed, pieces.piece(0)
 
 
 def _raw(levels: Levels) -> Bytes:

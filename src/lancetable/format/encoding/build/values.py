@@ -155,18 +155,32 @@ def run_starts(words: npt.NDArray[Any]) -> Integers:
 
 def encode_runs(words: npt.NDArray[Any], starts: Integers) -> ChunkedValues:
     """Store every run as its value and its length, long runs as several."""
-    lengths = np.diff(np.append(starts, len(words)))
-    parts = -(-lengths // LONGEST_RUN)
-    runs = np.repeat(words[starts], parts)
-    sizes = np.full(int(parts.sum()), LONGEST_RUN, np.int64)
-    lasts = np.cumsum(parts) - 1
-    sizes[lasts] = lengths - (parts - 1) * LONGEST_RUN
+    parts, runs, sizes = _short_runs(words, starts)
     counts = chunk_counts(len(words), MOST_VALUES)
     per_chunk = np.bincount(np.repeat(starts // MOST_VALUES, parts), minlength=len(counts))
     width = words.dtype.itemsize
     values = _pieces(np.ascontiguousarray(runs).view(np.uint8), per_chunk * width)
-    lengths_of = _pieces(sizes.astype(np.uint8), per_chunk.astype(np.int64))
+    lengths_of = _pieces(sizes, per_chunk.astype(np.int64))
     return ChunkedValues(Rle(width * 8), counts, (values, lengths_of))
+
+
+def _short_runs(
+    words: npt.NDArray[Any], starts: Integers
+) -> tuple[Integers, npt.NDArray[Any], Bytes]:
+    """Return in how many parts each run is stored, and the value and length of all parts."""
+    lengths = np.diff(np.append(starts, len(words)))
+    parts = -(-lengths // LONGEST_RUN)
+    sizes = np.full(int(parts.sum()), LONGEST_RUN, np.int64)
+    sizes[np.cumsum(parts) - 1] = lengths - (parts - 1) * LONGEST_RUN
+    return parts, np.repeat(words[starts], parts), sizes.astype(np.uint8)
+
+
+def framed_runs(words: npt.NDArray[Any]) -> Bytes:
+    """Return runs as a buffer of their own: the size of the values, the values, the lengths."""
+    starts = np.append(0, np.flatnonzero(words[1:] != words[:-1]) + 1)
+    _, runs, sizes = _short_runs(words, starts)
+    head = np.array([runs.nbytes], np.uint64).view(np.uint8)
+    return np.concatenate([head, np.ascontiguousarray(runs).view(np.uint8), sizes])
 
 
 def encode_split(values: FixedValues) -> ChunkedValues:
