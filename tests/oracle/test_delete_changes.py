@@ -26,29 +26,32 @@ SCHEMA = pa.schema(
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 
 
-def row(id_, seed):
+def row(id_, seed, version="2.1"):
+    # Files of version 2.0 do not store which structs are null.
+    is_missing = seed % 6 == 0 and version != "2.0"
     return {
         "id": id_,
         "v": None if seed % 5 == 0 else seed,
         "s": None if seed % 7 == 0 else f"text {seed}" * (seed % 3),
         "l": None if seed % 4 == 0 else [seed / 2] * (seed % 4),
-        "st": None if seed % 6 == 0 else {"a": seed, "b": str(seed)},
+        "st": None if is_missing else {"a": seed, "b": str(seed)},
         "vec": None if seed % 9 == 0 else [seed, -seed],
     }
 
 
-def data(ids, seed):
-    return pa.Table.from_pylist([row(id_, id_ + seed) for id_ in ids], SCHEMA)
+def data(ids, seed, version="2.1"):
+    return pa.Table.from_pylist([row(id_, id_ + seed, version) for id_ in ids], SCHEMA)
 
 
 class Ours:
     """Changes through lancetable."""
 
-    def __init__(self, uri):
+    def __init__(self, uri, version="2.1"):
         self.table = lancetable.open_table(uri)
+        self.version = version
 
     def append(self, ids, seed):
-        self.table.append(data(ids, seed))
+        self.table.append(data(ids, seed, self.version))
 
     def delete(self, where):
         self.table.delete(where)
@@ -60,18 +63,19 @@ class Ours:
         self.table.update({"v": "v + 1", "s": "'set'"}, where, mode="columns")
 
     def merge(self, ids, seed):
-        merge = self.table.merge(data(ids, seed), on=["id"])
+        merge = self.table.merge(data(ids, seed, self.version), on=["id"])
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
 
 
 class Theirs:
     """Changes through pylance."""
 
-    def __init__(self, uri):
+    def __init__(self, uri, version="2.1"):
         self.dataset = lance.dataset(uri)
+        self.version = version
 
     def append(self, ids, seed):
-        lance.write_dataset(data(ids, seed), self.dataset.uri, mode="append")
+        lance.write_dataset(data(ids, seed, self.version), self.dataset.uri, mode="append")
 
     def delete(self, where):
         self.dataset.delete(where)
@@ -83,7 +87,8 @@ class Theirs:
 
     def merge(self, ids, seed):
         merge = self.dataset.merge_insert("id")
-        merge.when_matched_update_all().when_not_matched_insert_all().execute(data(ids, seed))
+        source = data(ids, seed, self.version)
+        merge.when_matched_update_all().when_not_matched_insert_all().execute(source)
 
 
 def compare(uri, model):
@@ -116,14 +121,14 @@ def apply(writer, model, name, ids, seed):
         fresh = [id_ for id_ in fresh if id_ not in model]
         if fresh:
             writer.append(fresh, seed)
-            model.update({id_: row(id_, id_ + seed) for id_ in fresh})
+            model.update({id_: row(id_, id_ + seed, writer.version) for id_ in fresh})
     elif name == "delete":
         writer.delete(where)
         for id_ in hits:
             del model[id_]
     elif name == "merge":
         writer.merge(ids, seed)
-        model.update({id_: row(id_, id_ + seed) for id_ in ids})
+        model.update({id_: row(id_, id_ + seed, writer.version) for id_ in ids})
     else:
         getattr(writer, name)(where)
         model.update({id_: changed(model[id_]) for id_ in hits})
@@ -147,15 +152,15 @@ def test_changes_in_turn(tmp_path_factory, steps, stable, version):
     uri = str(tmp_path_factory.mktemp("turn") / "t")
     start = list(range(0, 30, 2))
     lance.write_dataset(
-        data(start, 1),
+        data(start, 1, version),
         uri,
         max_rows_per_file=6,
         data_storage_version=version,
         enable_stable_row_ids=stable,
     )
-    model = {id_: row(id_, id_ + 1) for id_ in start}
+    model = {id_: row(id_, id_ + 1, version) for id_ in start}
     for is_ours, name, ids, seed in steps:
-        writer = Ours(uri) if is_ours else Theirs(uri)
+        writer = Ours(uri, version) if is_ours else Theirs(uri, version)
         apply(writer, model, name, ids, seed)
         compare(uri, model)
 
@@ -184,7 +189,10 @@ def test_row_ids_and_versions_are_those_of_pylance(tmp_path):
         found = [
             {
                 one["id"]: one
-                for one in lance.dataset(uri).scanner(columns=["id", *LINEAGE]).to_table().to_pylist()
+                for one in lance.dataset(uri)
+                .scanner(columns=["id", *LINEAGE])
+                .to_table()
+                .to_pylist()
             }
             for uri in uris
         ]
@@ -225,6 +233,8 @@ def test_merges_of_both_writers_insert_a_key_once(tmp_path, kind):
     new = pa.Table.from_pylist([{"id": n, "v": 1} for n in range(5)], schema)
     merge = lance.dataset(uri).merge_insert("id")
     merge.when_matched_update_all().when_not_matched_insert_all().execute(new)
-    result = stale.merge(new, "id").when_matched_update_all().when_not_matched_insert_all().execute()
+    result = (
+        stale.merge(new, "id").when_matched_update_all().when_not_matched_insert_all().execute()
+    )
     assert (result.inserted, result.updated) == (0, 5)
     assert sorted(lance.dataset(uri).to_table()["id"].to_pylist()) == [0, 1, 2, 3, 4]

@@ -21,6 +21,8 @@ from lancetable.format.manifest.codec import decode_manifest
 from lancetable.format.manifest.names import HINT
 from lancetable.store import Store
 
+HINT_BYTES = 40
+
 
 def write_transaction(store: Store, path: str, content: bytes) -> None:
     """Write a transaction file, whose name is nobody else's.
@@ -81,7 +83,8 @@ def _unknown(store: Store, path: str) -> UnknownOutcomeError:
 def refresh_hint(store: Store, version: int) -> None:
     """Tell readers the newest version; they find it without, so a failure does not matter."""
     with contextlib.suppress(LanceTableError):
-        store.put(HINT, b'{"version":%d}' % version)
+        # Padded, so that a later and shorter number never leaves digits of this one behind.
+        store.put_loosely(HINT, (b'{"version":%d}' % version).ljust(HINT_BYTES))
 
 
 def discard(store: Store, paths: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancetable.errors import InputError
+from lancetable.operations.values import typed_array
 from lancetable.scan.scanner import Scan
 
 ROWS_AT_A_TIME = 64 * 1024
@@ -124,48 +125,17 @@ def _from_dicts(rows: Sequence[Mapping[str, Any]], wanted: pa.Schema | None) -> 
 
 def _column(name: str, values: Any, wanted: pa.Schema | None) -> pa.Array:  # noqa: ANN401
     type_ = None
-    is_typed = isinstance(values, (pa.Array, pa.ChunkedArray)) or hasattr(values, "dtype")
-    if wanted is not None and not is_typed and name in wanted.names:
+    if wanted is not None and not hasattr(values, "dtype") and name in wanted.names:
         type_ = wanted.field(name).type
     try:
         if isinstance(values, pa.ChunkedArray):
             return values.combine_chunks()
         if isinstance(values, pa.Array):
             return values
-        if type_ is not None and _has_structs(type_):
-            # Arrow leaves out the keys of dicts that a struct type does not name.
-            type_ = _with_keys(type_, pa.infer_type(values))
-        return pa.array(values, type_)
+        return pa.array(values) if type_ is None else typed_array(list(values), type_)
     except (pa.ArrowException, OverflowError, ValueError, TypeError) as cause:
         place = "" if type_ is None else f" of type {type_}"
         raise InputError(f"column {name!r}{place} cannot hold the values given: {cause}") from cause
-
-
-def _has_structs(type_: pa.DataType) -> bool:
-    if pa.types.is_struct(type_):
-        return True
-    return any(_has_structs(type_.field(place).type) for place in range(type_.num_fields))
-
-
-def _with_keys(wanted: pa.DataType, found: pa.DataType) -> pa.DataType:
-    """Return a type that also has the keys of structs which only the values have."""
-    types = pa.types
-    if types.is_struct(wanted) and types.is_struct(found):
-        fields = {field.name: field for field in wanted}
-        for field in found:
-            known = fields.get(field.name)
-            fields[field.name] = (
-                field if known is None else known.with_type(_with_keys(known.type, field.type))
-            )
-        return pa.struct(list(fields.values()))
-    if types.is_list(found) and not types.is_map(wanted) and wanted.num_fields == 1:
-        item = wanted.value_field.with_type(_with_keys(wanted.value_type, found.value_type))
-        if types.is_list(wanted):
-            return pa.list_(item)
-        return (
-            pa.large_list(item) if types.is_large_list(wanted) else pa.list_(item, wanted.list_size)
-        )
-    return wanted
 
 
 def _from_frame(data: object, _: pa.Schema | None) -> Source | None:
@@ -246,8 +216,20 @@ def _batches_of_dicts(
         extra = {str(name) for row in part for name in row} - set(schema.names)
         if extra:
             raise InputError(f"later rows have columns that the first lack: {sorted(extra)}")
-        columns = [_column(name, [row.get(name) for row in part], schema) for name in schema.names]
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        yield _further(part, schema)
+
+
+def _further(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = []
+    for field in schema:
+        column = _column(field.name, [row.get(field.name) for row in rows], schema)
+        if column.type != field.type:
+            raise InputError(
+                f"column {field.name!r} held {field.type} in the first rows and {column.type} in "
+                "later ones; give a schema or batches"
+            )
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _batches_of(items: Iterable[object]) -> Iterator[pa.RecordBatch]:

@@ -90,6 +90,13 @@ class Store(Protocol):
         """Write an object, replacing one that is there; readers see the old or the new bytes."""
         ...
 
+    def put_loosely(self, path: str, content: bytes) -> None:
+        """Write a short object that is only a hint: it may be seen half written or get lost.
+
+        The content must not be shorter than that of the object it replaces.
+        """
+        ...
+
     def put_if_absent(self, path: str, content: bytes) -> None:
         """Write an object that must not be there yet: of many writers exactly one succeeds.
 

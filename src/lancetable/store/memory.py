@@ -52,6 +52,10 @@ class MemoryStore:
             self._modified[path] = time.time()
             self.objects[path] = bytes(content)
 
+    def put_loosely(self, path: str, content: bytes) -> None:
+        """Write an object."""
+        self.put(path, content)
+
     def put_if_absent(self, path: str, content: bytes) -> None:
         """Write an object that must not be there yet."""
         with self._lock:

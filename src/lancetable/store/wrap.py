@@ -70,6 +70,10 @@ class WrappedStore:
         """Write an object."""
         self.call("put", path, lambda: self.inner.put(path, content))
 
+    def put_loosely(self, path: str, content: bytes) -> None:
+        """Write a hint."""
+        self.call("put_loosely", path, lambda: self.inner.put_loosely(path, content))
+
     def put_if_absent(self, path: str, content: bytes) -> None:
         """Write an object that must not be there yet."""
         self.call("put_if_absent", path, lambda: self.inner.put_if_absent(path, content))

@@ -327,7 +327,7 @@ def test_few_requests(tmp_path):
         "write": 1,
         "close": 1,
         "put_if_absent": 1,
-        "put": 1,
+        "put_loosely": 1,
     }
 
 

@@ -134,6 +134,8 @@ def test_wishes_come_first() -> None:
     numbers, texts = pa.array(range(9999)), pa.array([f"user-{n}" for n in range(9999)])
     assert "flat64" in described(numbers, choose.V2_1, compression="none")[0]
     assert "fullzip" in described(numbers, choose.V2_1, structure="fullzip")[0]
+    bits = pa.array([[True] * 8] * 9 + [None], pa.list_(pa.bool_(), 8))
+    assert "miniblock" in described(bits, choose.V2_1, structure="fullzip")[0]
     assert "zstd" in described(numbers, choose.V2_1, compression="zstd")[0]
     assert "fsst(variable32)" in described(texts, choose.V2_2, compression="fsst")[0]
     zipped = described(texts, choose.V2_2, compression="fsst", structure="fullzip")

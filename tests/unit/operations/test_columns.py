@@ -241,8 +241,9 @@ def test_replacing_a_column_of_a_shared_file(table):
     assert isinstance(operation(table), Update)
     assert set(column(table, "s")) == {"new"}
     rows = table.scan(["_rowaddr", "id"]).to_arrow()
-    table.replace_columns(pa.table({"_rowaddr": rows["_rowaddr"], "s": rows["id"].cast("string")}),
-                          on="_rowaddr")
+    table.replace_columns(
+        pa.table({"_rowaddr": rows["_rowaddr"], "s": rows["id"].cast("string")}), on="_rowaddr"
+    )
     assert column(table, "s") == ["0", "2", "3", "4", "6"]
     with pytest.raises(InputError, match="no values for"):
         table.replace_columns({"id": [0], "s": ["x"]}, on="id")

@@ -100,6 +100,67 @@ def test_a_key_inside_a_dict_is_not_lost():
     assert source.schema.field("s").type.field("x").type == pa.int8()
 
 
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (1.5, pa.int32()),
+        (True, pa.float32()),
+        (dt.datetime(2026, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=2))), pa.timestamp("us")),
+        (dt.datetime(2026, 1, 1, 5, tzinfo=dt.UTC).replace(tzinfo=None), pa.date32()),
+        (5, pa.timestamp("us")),
+        ([1.5], pa.list_(pa.int8())),
+        ({"x": 1.5}, pa.struct([("x", pa.int8())])),
+    ],
+)
+def test_values_that_a_type_would_change_are_not_changed(tmp_path, value, wanted):
+    table = lt.create_table(tmp_path / "t", schema=pa.schema([("c", wanted)]))
+    with pytest.raises(lt.SchemaError, match="column 'c"):
+        table.append([{"c": value}])
+    assert table.refresh().version == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (dt.time(1, 2, 3, 4), pa.time32("s")),
+        (dt.timedelta(microseconds=5), pa.duration("s")),
+        (1e300, pa.float32()),
+        (2**60, pa.float32()),
+        (300, pa.int8()),
+        (b"\xff", pa.string()),
+    ],
+)
+def test_values_outside_a_type_are_refused(tmp_path, value, wanted):
+    table = lt.create_table(tmp_path / "t", schema=pa.schema([("c", wanted)]))
+    with pytest.raises(InputError, match="column 'c'"):
+        table.append([{"c": value}])
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (5, pa.int8()),
+        (5, pa.float16()),
+        (0.5, pa.float32()),
+        (float("inf"), pa.float32()),
+        (5, pa.decimal128(5, 2)),
+        (dt.date(2026, 1, 1), pa.date64()),
+        (dt.timedelta(seconds=5), pa.duration("s")),
+        ([1, None], pa.list_(pa.int8())),
+        ([0.5, 1], pa.list_(pa.float32(), 2)),
+        ([("k", 1)], pa.map_(pa.string(), pa.int8())),
+        ("text", pa.dictionary(pa.int8(), pa.string())),
+        ("text", pa.large_string()),
+        (b"ab", pa.binary(2)),
+    ],
+)
+def test_values_take_the_type_of_their_column(tmp_path, value, wanted):
+    table = lt.create_table(tmp_path / "t", schema=pa.schema([("c", wanted)]))
+    table.append([{"c": value}, {"c": None}])
+    assert table.scan().to_arrow()["c"].to_pylist() == [value, None]
+    assert table.schema.field("c").type == wanted
+
+
 def test_columns_of_later_dicts_count_too():
     assert all_rows(read_source([{"a": 1}, {"b": 2}])) == [
         {"a": 1, "b": None},
@@ -111,6 +172,15 @@ def test_many_dicts_of_an_iterator_become_several_batches():
     source = read_source({"a": n} for n in range(ROWS_AT_A_TIME + 5))
     batches = list(source.batches)
     assert [batch.num_rows for batch in batches] == [ROWS_AT_A_TIME, 5]
+
+
+def test_later_dicts_have_the_types_of_the_first():
+    def rows():
+        yield from ({"a": 1} for _ in range(ROWS_AT_A_TIME))
+        yield {"a": 1.5}
+
+    with pytest.raises(InputError, match="held int64 in the first rows and double"):
+        all_rows(read_source(rows()))
 
 
 def test_a_stream_is_read_once():

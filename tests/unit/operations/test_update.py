@@ -142,8 +142,6 @@ def test_the_same_row_is_changed_twice(table, mode):
 
 @pytest.mark.parametrize("recipe", [update, update_columns])
 def test_a_failure_leaves_nothing_behind(table, recipe):
-    failures = fail_everywhere(
-        table, lambda faulty: recipe(faulty, {"s": "'x'"}, "id in (1, 8)")
-    )
+    failures = fail_everywhere(table, lambda faulty: recipe(faulty, {"s": "'x'"}, "id in (1, 8)"))
     assert len(failures) > 5
     assert rows(lancetable.open_table(table.uri))[8]["s"] == "x"

@@ -47,6 +47,8 @@ class Field:
     @property
     def is_blob(self) -> bool:
         """True for a column whose payloads are stored out of line, of either generation."""
+        if not self.metadata and not self.extension_name:
+            return False
         return self.is_blob_v2 or self.metadata.get(BLOB_KEY) == "true"
 
     @property

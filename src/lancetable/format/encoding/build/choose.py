@@ -31,7 +31,7 @@ from lancetable.format.encoding.build.constant import build_constant, build_null
 from lancetable.format.encoding.build.dictionary import dictionary_of, try_dictionary
 from lancetable.format.encoding.build.fullzip import build_fullzip
 from lancetable.format.encoding.build.knobs import Knobs
-from lancetable.format.encoding.build.lists import lists_per_chunk, lists_per_value
+from lancetable.format.encoding.build.lists import holds_bits, lists_per_chunk, lists_per_value
 from lancetable.format.encoding.build.miniblock import build_miniblock
 from lancetable.format.encoding.build.page import PageDraft
 from lancetable.format.encoding.build.shred import Shredded
@@ -115,7 +115,7 @@ def build_page(leaf: Shredded, rows: int, choice: Choice) -> PageDraft:
     draft = _constant_page(leaf, kind, rows) if grammar.has_constants else None
     if draft is None and kind.shape is Shape.DICTIONARY:
         return _dictionary_page(leaf, rows, choice)
-    if draft is None and knobs.structure != "fullzip":
+    if draft is None and (knobs.structure != "fullzip" or holds_bits(kind)):
         draft = _miniblock_page(leaf, kind, rows, choice)
     return _fullzip_page(leaf, kind, rows, choice) if draft is None else draft
 

@@ -66,7 +66,7 @@ def _bits(flags: npt.NDArray[np.bool_]) -> Bytes:
 def lists_per_chunk(array: pa.Array, kind: Kind, limit: int) -> ChunkedValues | None:
     """Encode lists as chunks; None when one of them has ``limit`` bytes or more."""
     flat = _flatten(array, kind)
-    is_bits = _holds_bits(kind)
+    is_bits = holds_bits(kind)
     width = (flat.items.shape[1] + 7) // 8 if is_bits else flat.items.shape[1]
     if width >= limit and not is_bits:
         return None
@@ -82,7 +82,10 @@ def lists_per_chunk(array: pa.Array, kind: Kind, limit: int) -> ChunkedValues | 
     return ChunkedValues(flat.compression, counts, tuple(buffers))
 
 
-def _holds_bits(kind: Kind) -> bool:
+def holds_bits(kind: Kind) -> bool:
+    """Say whether lists hold booleans, which only mini-blocks store in every case."""
+    if kind.shape is not Shape.LIST:
+        return False
     while kind.shape is Shape.LIST:
         kind = kind.children[0]
     return kind.shape is Shape.BOOL
@@ -99,7 +102,16 @@ def _chunk_bitmap(bitmap: npt.NDArray[np.bool_], each: int) -> Ragged:
 
 
 def lists_per_value(array: pa.Array, kind: Kind) -> tuple[FixedValues, Compression]:
-    """Return the bytes of each list by itself: its bitmaps, then its items."""
+    """Return the bytes of each list by itself: its bitmaps, then its items.
+
+    Raises:
+        UnsupportedError: the lists hold booleans.
+    """
+    if holds_bits(kind):
+        raise UnsupportedError(
+            "lists of fixed size of booleans do not fit a page of their own; put fewer empty lists"
+            " around them into one row"
+        )
     flat = _flatten(array, kind)
     parts = [_bits(bitmap) for bitmap in flat.bitmaps if bitmap is not None]
     if not parts:
