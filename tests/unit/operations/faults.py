@@ -25,6 +25,10 @@ class FaultyStore:
         self._count("put")
         self.inner.put(path, content)
 
+    def put_loosely(self, path, content):
+        self._count("put_loosely")
+        self.inner.put_loosely(path, content)
+
     def put_if_absent(self, path, content):
         self._count("put_if_absent")
         self.inner.put_if_absent(path, content)

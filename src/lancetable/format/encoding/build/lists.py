@@ -84,11 +84,10 @@ def lists_per_chunk(array: pa.Array, kind: Kind, limit: int) -> ChunkedValues | 
 
 def holds_bits(kind: Kind) -> bool:
     """Say whether lists hold booleans, which only mini-blocks store in every case."""
-    if kind.shape is not Shape.LIST:
-        return False
-    while kind.shape is Shape.LIST:
-        kind = kind.children[0]
-    return kind.shape is Shape.BOOL
+    inner = kind
+    while inner.shape is Shape.LIST:
+        inner = inner.children[0]
+    return inner is not kind and inner.shape is Shape.BOOL
 
 
 def _chunk_bitmap(bitmap: npt.NDArray[np.bool_], each: int) -> Ragged:
