@@ -84,7 +84,7 @@ def add_joined(pair, is_ours, seed):
     pair.names.append(name)
     pair.numbers.append(name)
     for row in pair.rows.values():
-        row[name] = row["id"] - seed if row["id"] >= seed else None
+        row[name] = row["id"] - seed if seed <= row["id"] < 30 else None
 
 
 def drop(pair, is_ours, seed):

@@ -177,7 +177,7 @@ CHANGES = [
 
 def test_row_ids_and_versions_are_those_of_pylance(tmp_path):
     uris = [str(tmp_path / name) for name in ("ours", "theirs")]
-    models = [{}, {}]
+    models: list[dict[int, dict[str, object]]] = [{}, {}]
     for uri, model in zip(uris, models, strict=True):
         lance.write_dataset(
             data(range(24), 1), uri, max_rows_per_file=7, enable_stable_row_ids=True

@@ -22,7 +22,7 @@ from lancetable.operations.extend import Extension
 from lancetable.operations.grow import numbered
 from lancetable.operations.makers import CastMaker
 from lancetable.operations.moved import target_of
-from lancetable.operations.new_files import with_columns
+from lancetable.operations.new_files import with_columns, with_live_files
 from lancetable.operations.retry import repeat
 from lancetable.operations.write import (
     check_stored,
@@ -54,7 +54,8 @@ def cast_column(
         check_stored(schema, table_options(manifest, options.write))
         files = extension.write(latest, schema, [id_])
         fragments = tuple(
-            with_columns(one, files[one.id], one.physical_rows) for one in manifest.fragments
+            with_live_files(with_columns(one, files[one.id], one.physical_rows), schema)
+            for one in manifest.fragments
         )
         made = commit(latest, Merge(fragments, schema), options.commit)
         result = ColumnsResult(made.snapshot.version, (name,), made.attempts)

@@ -14,6 +14,7 @@ from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError
 from lancetable.format.manifest import DataFile, Fragment
 from lancetable.format.schema.model import Schema
+from lancetable.fragment.projection import SPILLED_IDS
 from lancetable.fragment.writer import WriteOptions, remove_fragments
 from lancetable.operations.moved import target_of, write_rows
 
@@ -55,6 +56,14 @@ def _without(file: DataFile, replaced: Collection[int]) -> DataFile:
         return file
     fields = tuple(TOMBSTONE if id_ in replaced else id_ for id_ in file.fields)
     return file._replace(fields=fields)
+
+
+def with_live_files(fragment: Fragment, schema: Schema) -> Fragment:
+    """Return the fragment without files none of whose columns is in the schema any more."""
+    live = {field.id for field in schema.walk()}.union(SPILLED_IDS.values())
+    return fragment._replace(
+        files=tuple(file for file in fragment.files if not live.isdisjoint(file.fields))
+    )
 
 
 def last_file(fragment: Fragment) -> Fragment:

@@ -13,7 +13,7 @@ def fail_everywhere(table, change):
     still there, since a version may name it.
     """
     snapshot = table._snapshot
-    failures = []
+    failures: list[Exception] = []
     for fail_at in range(1, 500):
         before = _files(snapshot)
         store = FaultyStore(snapshot.store, fail_at)

@@ -92,8 +92,11 @@ def test_rows_that_the_source_does_not_have(table):
     )
     assert (result.updated, result.deleted) == (3, 3)
     assert {id_: row["s"] for id_, row in by_id(table).items()} == {
-        **{0: "a", 1: "b"},
-        **{2: "c?", 3: "d?", 4: "e?"},
+        0: "a",
+        1: "b",
+        2: "c?",
+        3: "d?",
+        4: "e?",
     }
 
 
@@ -233,6 +236,7 @@ def test_inserted_keys_are_recorded(table):
     upsert(table, {"id": [100, 101], "v": [1, 1], "s": ["", ""]}).execute()
     operation = table._snapshot.transaction().operation
     assert isinstance(operation, Update)
+    assert operation.inserted_rows is not None
     assert operation.inserted_rows.field_ids == (0,)
     assert isinstance(operation.inserted_rows.keys, ExactKeys)
     assert len(operation.inserted_rows.keys.key_hashes) == 2
@@ -266,7 +270,7 @@ def test_many_threads_insert_each_key_once(tmp_path):
             for step in range(4):
                 data = {"id": list(range(step * 5, step * 5 + 10)), "n": [number] * 10}
                 upsert(lancetable.open_table(uri), data).execute()
-        except Exception as error:  # noqa: BLE001 - shown by the assertion
+        except Exception as error:
             failed.append(error)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]

@@ -54,7 +54,7 @@ def _shred(field: Field, array: pa.Array, above: tuple[_Node, ...]) -> Iterator[
         yield _leaf(field, array, above)
         return
     if field.logical_type in LISTS:
-        node = _Node(array, _list_layer(array), is_list=True)
+        node = _Node(array, _list_layer(array, above), is_list=True)
         yield from _shred(field.children[0], _list_items(array), (*above, node))
         return
     if field.logical_type != "struct":
@@ -70,19 +70,23 @@ def _shred(field: Field, array: pa.Array, above: tuple[_Node, ...]) -> Iterator[
         yield from _shred(child, array.field(number), (*above, node))
 
 
-def _item_layer(array: pa.Array, above: tuple[_Node, ...]) -> Layer:
-    """Say whether a struct or a leaf may be null: also when a struct around it is.
+def _may_be_null(array: pa.Array, above: tuple[_Node, ...]) -> bool:
+    """Say whether a node may be null: also when a struct right above it may.
 
-    pylance takes what is inside a null struct for null, and does not expect it to be otherwise.
+    pylance takes what is inside a null struct for null, and reads it wrong where layers differ.
     """
     is_inside = bool(above) and above[-1].layer is Layer.NULLABLE_ITEM
-    return Layer.NULLABLE_ITEM if array.null_count or is_inside else Layer.ALL_VALID_ITEM
+    return is_inside or array.null_count > 0
 
 
-def _list_layer(array: pa.Array) -> Layer:
+def _item_layer(array: pa.Array, above: tuple[_Node, ...]) -> Layer:
+    return Layer.NULLABLE_ITEM if _may_be_null(array, above) else Layer.ALL_VALID_ITEM
+
+
+def _list_layer(array: pa.Array, above: tuple[_Node, ...]) -> Layer:
     lengths = np.diff(_offsets(array))
     validity = valid_mask(array)
-    has_nulls = validity is not None
+    has_nulls = _may_be_null(array, above)
     has_empties = bool(((lengths == 0) if validity is None else (lengths == 0) & validity).any())
     if has_nulls:
         return Layer.NULL_AND_EMPTY_LIST if has_empties else Layer.NULLABLE_LIST
