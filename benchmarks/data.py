@@ -41,7 +41,8 @@ def _texts(rng: np.random.Generator, rows: int) -> pa.Array:
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(letters))
 
 
-def _columns(rng: np.random.Generator, first: int, rows: int) -> dict[str, pa.Array]:
+def columns(rng: np.random.Generator, first: int, rows: int) -> dict[str, pa.Array]:
+    """Return rows of the mixed table, their ids counted from ``first``."""
     ids = np.arange(first, first + rows, dtype=np.int64)
     times = _START_OF_TIME + ids * 1_000_000 + rng.integers(0, 1_000_000, rows)
     return {
@@ -71,7 +72,7 @@ def _spans(rows: int, step: int = _BATCH) -> Iterator[tuple[int, int]]:
 
 def _build_rows(path: Path, rows: int) -> None:
     rng = np.random.default_rng(SEED)
-    _write(path, (pa.record_batch(_columns(rng, *span)) for span in _spans(rows)))
+    _write(path, (pa.record_batch(columns(rng, *span)) for span in _spans(rows)))
 
 
 def _build_nullable(path: Path, rows: int) -> None:
@@ -82,7 +83,7 @@ def _build_nullable(path: Path, rows: int) -> None:
         return pc.if_else(gaps, pa.scalar(None, column.type), column)
 
     def batch(first: int, count: int) -> pa.RecordBatch:
-        columns = _columns(rng, first, count)
+        columns = columns(rng, first, count)
         return pa.record_batch({name: with_nulls(array) for name, array in columns.items()})
 
     _write(path, (batch(*span) for span in _spans(rows)))

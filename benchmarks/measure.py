@@ -104,9 +104,13 @@ class _Bench:
         subject = Subject(peer, self._uri, self._tables[peer.name], rows)
         run = self.case.run
         is_memory = self.case.unit is Unit.BYTES
+        if self.case.prepare is not None:
+            subject = self.case.prepare(subject)
         start = time.perf_counter()
         result = run(subject)
         seconds = time.perf_counter() - start
+        if self.case.settle is not None:
+            self.case.settle(subject)
         return (float(result) if isinstance(result, int) and is_memory else seconds), result
 
     def attempt(self, peer: Peer, rows: list[int]) -> object:

@@ -44,3 +44,7 @@ class Case:
     unit: Unit = Unit.SECONDS
     repeats: int | None = None
     """A fixed number of repeats, for cases that start processes."""
+    prepare: Callable[[Subject], Subject] | None = None
+    """What happens before the clock starts, for cases that change a table: a copy of it."""
+    settle: Callable[[Subject], None] | None = None
+    """What happens after the clock has stopped."""

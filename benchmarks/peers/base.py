@@ -35,6 +35,21 @@ class Handle(Protocol):
     def head(self, rows: int) -> pa.Table:
         """Return the first rows."""
 
+    def append(self, data: pa.Table) -> None:
+        """Add rows."""
+
+    def delete(self, where: str) -> None:
+        """Delete the rows for which the predicate holds."""
+
+    def update(self, values: dict[str, str], where: str) -> None:
+        """Set columns of some rows to SQL expressions."""
+
+    def upsert(self, data: pa.Table, key: str) -> None:
+        """Replace the rows that have a key of the data and insert the others."""
+
+    def add_column(self, name: str, expression: str) -> None:
+        """Add a column computed from others."""
+
 
 class Peer(Protocol):
     """One implementation of Lance tables."""
@@ -53,6 +68,9 @@ class Peer(Protocol):
 
     def open(self, uri: str) -> Handle:
         """Open the newest version of a table."""
+
+    def create(self, uri: str, data: pa.Table | pa.RecordBatchReader) -> None:
+        """Write a new table in file version 2.1."""
 
 
 def peer_names() -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lancetable import Table, open_table
+from lancetable import Table, create_table, open_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,22 @@ class _Handle:
     def head(self, rows: int) -> pa.Table:
         return self.table.head(rows)
 
+    def append(self, data: pa.Table) -> None:
+        self.table.append(data)
+
+    def delete(self, where: str) -> None:
+        self.table.delete(where)
+
+    def update(self, values: dict[str, str], where: str) -> None:
+        self.table.update(values, where=where)
+
+    def upsert(self, data: pa.Table, key: str) -> None:
+        merge = self.table.merge(data, on=[key])
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def add_column(self, name: str, expression: str) -> None:
+        self.table.add_columns({name: expression})
+
 
 @dataclass(frozen=True, slots=True)
 class _Ours:
@@ -39,6 +55,9 @@ class _Ours:
 
     def open(self, uri: str) -> _Handle:
         return _Handle(open_table(uri))
+
+    def create(self, uri: str, data: pa.Table | pa.RecordBatchReader) -> None:
+        create_table(uri, data, storage_version="2.1")
 
 
 PEER = _Ours()

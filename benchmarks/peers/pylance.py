@@ -32,6 +32,22 @@ class _Handle:
     def head(self, rows: int) -> pa.Table:
         return self.dataset.head(rows)
 
+    def append(self, data: pa.Table) -> None:
+        lance.write_dataset(data, self.dataset, mode="append")
+
+    def delete(self, where: str) -> None:
+        self.dataset.delete(where)
+
+    def update(self, values: dict[str, str], where: str) -> None:
+        self.dataset.update(values, where=where)
+
+    def upsert(self, data: pa.Table, key: str) -> None:
+        merge = self.dataset.merge_insert(key)
+        merge.when_matched_update_all().when_not_matched_insert_all().execute(data)
+
+    def add_column(self, name: str, expression: str) -> None:
+        self.dataset.add_columns({name: expression})
+
 
 @dataclass(frozen=True, slots=True)
 class _Pylance:
@@ -41,6 +57,9 @@ class _Pylance:
 
     def open(self, uri: str) -> _Handle:
         return _Handle(lance.dataset(uri))
+
+    def create(self, uri: str, data: pa.Table | pa.RecordBatchReader) -> None:
+        lance.write_dataset(data, uri, data_storage_version="2.1")
 
 
 PEER = _Pylance()

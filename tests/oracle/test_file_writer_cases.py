@@ -121,7 +121,9 @@ def null_structs(rows: int, every: int) -> pa.Array:
 def test_what_is_inside_null_structs_is_null(every: int, lead: int, tmp_path: Path) -> None:
     structs = null_structs(5000, every).slice(lead)
     lists = pa.array([None if row % 7 else [] for row in range(len(structs))], pa.list_(pa.int8()))
-    table = pa.table({"s": structs, "l": lists})
+    inner = pa.struct([pa.field("l", pa.list_(pa.int8()), nullable=False)])
+    empty = pa.array([[]] * len(structs), pa.list_(inner))
+    table = pa.table({"s": structs, "l": lists, "e": empty})
     write(table, V2_2, tmp_path)
     found = LanceFileReader(str(tmp_path / "x.lance")).read_all().to_table()
     assert_same_table(found, table)

@@ -69,6 +69,8 @@ def values_of(type_: pa.DataType) -> st.SearchStrategy[Any]:
         return st.none() | st.fixed_dictionaries(
             {"a": st.none() | st.integers(0, 9), "b": st.sampled_from([None, "p", "q"])}
         )
+    if type_ == pa.bool_():
+        return st.none() | st.booleans()
     if type_ == VECTOR:
         return st.none() | st.just([0.5, 1.5]) | st.just([2.0, -4.0])
     return st.none() | st.lists(st.none() | st.integers(0, 5), max_size=3)

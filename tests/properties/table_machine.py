@@ -231,7 +231,7 @@ def _described(builder: Any, clause: Clause) -> Any:
 
 def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
-        return tuple((key, _frozen(inner)) for key, inner in value.items())
+        return tuple(sorted((key, repr(_frozen(inner))) for key, inner in value.items()))
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     return value

@@ -135,7 +135,10 @@ def _find(
     versions = listed(store)
     if not versions:
         raise _no_table(location, store, branch)
-    wish = f"version {version}" if version is not None else f"a version as of {as_of}"
+    if version is None and as_of is None:
+        # The first version was made while we looked.
+        return _find(location, store, branch, version, as_of)
+    wish = f"version {version}" if version is not None else f"version as of {as_of}"
     raise VersionNotFoundError(f"{store.root} has no {wish}; {_kept(store, versions, as_of)}")
 
 

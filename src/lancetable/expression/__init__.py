@@ -41,7 +41,7 @@ def parse(text: str) -> Expression:
     Raises:
         ExpressionError: The text is not an expression this library understands.
     """
-    from lancetable.expression.parse import parse as parse_sql  # noqa: PLC0415
+    from lancetable.expression.sql import parse as parse_sql  # noqa: PLC0415
 
     return parse_sql(text)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancetable.errors import InputError, SchemaError
-from lancetable.expression import Expression, bind, evaluate
+from lancetable.expression import Expression, bind, evaluate, parse
 from lancetable.format.schema.model import Field, Schema
 from lancetable.operations.casts import CastPlanner, as_type
 from lancetable.operations.fit import refuse_nulls, write_type
@@ -47,8 +47,6 @@ def parse_assignments(values: Mapping[str, str | Expression]) -> dict[str, Expre
     """
     if not values:
         raise InputError("nothing is set; give a dict of columns and SQL expressions")
-    from lancetable.expression.parse import parse  # noqa: PLC0415 - loading the parser takes long
-
     return {
         str(name): parse(text) if isinstance(text, str) else text for name, text in values.items()
     }

@@ -77,13 +77,14 @@ def _undo(undo: Callable[[Result], None] | None, done: Iterable[Result]) -> None
 def own_files(store: Store) -> Iterator[list[str]]:
     """Give a list for the paths of new files; they are removed unless the change may have landed.
 
-    A failure counts as proven unless the commit itself says that its outcome is unknown.
+    A failure counts as proven unless the commit itself says that its outcome is unknown. An
+    interrupt proves nothing: it may come when the version is there already.
     """
     paths: list[str] = []
     try:
         yield paths
     except UnknownOutcomeError:
         raise
-    except BaseException:
+    except Exception:
         discard(store, paths)
         raise

@@ -76,6 +76,7 @@ class _Draft:
         self._store = store
         self._path = path
         self._parts: list[bytes] = []
+        self._is_closed = False
 
     def write(self, parts: Sequence[Bytes]) -> None:
         """Add bytes at the end."""
@@ -83,8 +84,11 @@ class _Draft:
 
     def close(self) -> None:
         """Make the object visible."""
+        self._is_closed = True
         self._store.put(self._path, b"".join(self._parts))
 
     def abort(self) -> None:
         """Forget what was written."""
         self._parts.clear()
+        if self._is_closed:
+            self._store.delete(self._path)

@@ -63,7 +63,8 @@ def _even(task):
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_after_an_error_everything_is_undone(workers):
-    begun, undone = [], []
+    begun: list[int] = []
+    undone: list[int] = []
 
     def tasks():
         for task in range(100):

@@ -52,11 +52,17 @@ from lancetable.format.encoding.compressions.flat import Flat
 from lancetable.format.encoding.compressions.fsst import Fsst
 from lancetable.format.encoding.compressions.variable import Variable
 from lancetable.format.encoding.kernels.bitpack import WORDS
+from lancetable.format.encoding.kernels.compiled import LIBRARY
 from lancetable.format.encoding.leaf import Kind, Shape, kind_of
 
 NARROW_BYTES = 256
 CHUNK_LIMIT = 4096
 """The widest value for mini-blocks when they are asked for."""
+LEAST_TEXT_BYTES = 32 * 1024
+LEAST_LONGEST_TEXT = 5
+MOST_LONGEST_TEXT = 32 * 1024
+LEAST_TO_PACK = 512
+"""Pages of fewer bytes are stored flat; looking for something better costs more than it saves."""
 SAMPLED_VALUES = 1024
 SAMPLED_PLACES = 4
 WORTHWHILE_PACKING = 0.96
@@ -204,7 +210,7 @@ def _chunked(values: pa.Array, kind: Kind, choice: Choice) -> ChunkedValues | No
     if kind.shape is Shape.LIST:
         return lists_per_chunk(values, kind, limit)
     if kind.shape is Shape.VARIABLE:
-        return _chunked_text(variable_values(values), choice, limit)
+        return _chunked_text(variable_values(values), kind, choice, limit)
     if kind.width >= limit:
         return None
     fixed = fixed_values(values, kind.width)
@@ -213,18 +219,24 @@ def _chunked(values: pa.Array, kind: Kind, choice: Choice) -> ChunkedValues | No
     return compress_chunks(encode_flat(fixed), knobs)
 
 
-def _chunked_text(text: VariableValues, choice: Choice, limit: int) -> ChunkedValues | None:
+def _chunked_text(
+    text: VariableValues, kind: Kind, choice: Choice, limit: int
+) -> ChunkedValues | None:
     if int(np.diff(text.offsets).max(initial=0)) >= limit:
         return None
-    text, compression = _coded(text, choice)
+    text, compression = _coded(text, kind, choice)
     chunks = encode_variable(text)._replace(compression=compression)
     return compress_chunks(chunks, choice.knobs)
 
 
-def _coded(text: VariableValues, choice: Choice) -> tuple[VariableValues, "Compression"]:
-    """Return text as it is, or its codes if that was asked for and pays."""
+def _coded(
+    text: VariableValues, kind: Kind, choice: Choice
+) -> tuple[VariableValues, "Compression"]:
+    """Return text as it is, or its codes if that was asked for or is quick, and pays."""
     plain = Variable(text.bits)
-    if choice.knobs.compression != "fsst":
+    wish = choice.knobs.compression
+    is_tried = wish is None and LIBRARY is not None and kind.is_text and _is_codeable(text)
+    if wish != "fsst" and not is_tried:
         return text, plain
     coded = choice.coder.encode(text.offsets, text.data)
     if coded is None:
@@ -232,11 +244,21 @@ def _coded(text: VariableValues, choice: Choice) -> tuple[VariableValues, "Compr
     return VariableValues(coded.offsets, coded.data, text.bits), Fsst(coded.symbol_table, plain)
 
 
+def _is_codeable(text: VariableValues) -> bool:
+    """Say whether there is enough text, and values long enough, for codes to make it smaller."""
+    total = int(text.offsets[-1] - text.offsets[0])
+    if total < LEAST_TEXT_BYTES:
+        return False
+    longest = int(np.diff(text.offsets).max(initial=0))
+    return LEAST_LONGEST_TEXT <= longest <= MOST_LONGEST_TEXT
+
+
 def encode_words(words: npt.NDArray[Any], knobs: Knobs) -> ChunkedValues:
     """Encode integers, or floats seen as such, in the way that needs the fewest bytes."""
     width = words.dtype.itemsize
     plain = FixedValues(words, width)
-    if knobs.compression == "none" or not len(words):
+    is_tiny = knobs.compression is None and words.nbytes <= LEAST_TO_PACK
+    if knobs.compression == "none" or is_tiny:
         return encode_flat(plain)
     if knobs.compression in {"zstd", "lz4"} and knobs.split_bytes == "on" and width >= 4:
         return compress_chunks(encode_split(plain), knobs)
@@ -275,7 +297,7 @@ def _fullzip_page(leaf: Shredded, kind: Kind, rows: int, choice: Choice) -> Page
     values: FixedValues | VariableValues
     compression: Compression
     if kind.shape is Shape.VARIABLE:
-        text, compression = _coded(variable_values(leaf.values), choice)
+        text, compression = _coded(variable_values(leaf.values), kind, choice)
         values, compression = compress_values(text, compression, choice.knobs, leaf)
     elif kind.shape is Shape.BOOL:
         # Full-zip pages have whole bytes only.

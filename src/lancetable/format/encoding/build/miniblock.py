@@ -12,6 +12,7 @@ from lancetable.format.encoding.build.levels import encode_levels
 from lancetable.format.encoding.build.page import PageDraft
 from lancetable.format.encoding.build.shred import Shredded
 from lancetable.format.encoding.build.values import ChunkedValues
+from lancetable.format.encoding.kernels.compiled import LIBRARY
 from lancetable.format.encoding.kernels.ragged import Ragged, empty_bytes
 from lancetable.format.encoding.layouts.chunks import ChunkShape
 from lancetable.format.encoding.layouts.miniblock import MiniBlock
@@ -151,10 +152,18 @@ def _lay_headers(out: Bytes, shape: ChunkShape, starts: Integers, numbers: list[
 
 def _scatter(out: Bytes, places: Integers, pieces: Ragged, rooms: Integers) -> None:
     """Copy every piece to its place, the rest of its room filled with zeros."""
+    if LIBRARY is not None:
+        source = Ragged(
+            np.ascontiguousarray(pieces.data),
+            np.ascontiguousarray(pieces.starts),
+            np.ascontiguousarray(pieces.sizes),
+        )
+        LIBRARY.scatter(out, np.ascontiguousarray(places), np.ascontiguousarray(rooms), source)
+        return
     alike = _scatter_alike(out, places, pieces, rooms)
     data, starts, sizes = pieces
     # Memory views copy short pieces faster than arrays do.
-    target, source = out.data, np.ascontiguousarray(data).data
+    target, content = out.data, np.ascontiguousarray(data).data
     for place, start, size, room in zip(
         places[alike:].tolist(),
         starts[alike:].tolist(),
@@ -162,7 +171,7 @@ def _scatter(out: Bytes, places: Integers, pieces: Ragged, rooms: Integers) -> N
         rooms[alike:].tolist(),
         strict=True,
     ):
-        target[place : place + size] = source[start : start + size]
+        target[place : place + size] = content[start : start + size]
         if room > size:
             target[place + size : place + room] = _ZEROS[: room - size]
 

@@ -19,6 +19,7 @@ from lancetable.format.encoding.compressions.flat import Flat
 from lancetable.format.encoding.compressions.rle import Rle
 from lancetable.format.encoding.compressions.variable import Variable
 from lancetable.format.encoding.kernels.bitpack import BLOCK, pack
+from lancetable.format.encoding.kernels.compiled import LIBRARY
 from lancetable.format.encoding.kernels.ragged import Ragged, empty_bytes
 
 CHUNK_BYTES = 8186
@@ -207,6 +208,14 @@ def encode_variable(values: VariableValues) -> ChunkedValues:
     first, last = values.offsets[edges[:-1]], values.offsets[edges[1:]]
     heads = (counts + 1) * size
     sizes = (heads + last - first + size - 1) // size * size
+    starts = np.cumsum(sizes) - sizes
+    if LIBRARY is not None:
+        out = empty_bytes(int(sizes.sum()))
+        heads_of = Ragged(_chunk_offsets(values, counts), np.cumsum(heads) - heads, heads)
+        LIBRARY.scatter(out, starts, heads, heads_of)
+        bytes_of = Ragged(np.ascontiguousarray(values.data), first, last - first)
+        LIBRARY.scatter(out, starts + heads, sizes - heads, bytes_of)
+        return ChunkedValues(Variable(values.bits), counts, (Ragged(out, starts, sizes),))
     offsets, data = _chunk_offsets(values, counts).data, np.ascontiguousarray(values.data).data
     parts: list[memoryview | bytes] = []
     place = 0
@@ -220,7 +229,6 @@ def encode_variable(values: VariableValues) -> ChunkedValues:
         )
         place += head
     out = np.frombuffer(b"".join(parts), np.uint8)
-    starts = np.cumsum(sizes) - sizes
     return ChunkedValues(Variable(values.bits), counts, (Ragged(out, starts, sizes),))
 
 

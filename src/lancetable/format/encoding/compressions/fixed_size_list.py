@@ -14,6 +14,7 @@ from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Bytes, Integers
 from lancetable.format.encoding.blocks import (
     Addressable,
+    Bits,
     Block,
     Chunks,
     Compression,
@@ -100,6 +101,11 @@ class FixedSizeList:
         return self.has_validity or (isinstance(inner, FixedSizeList) and inner.has_bitmaps())
 
     def _plain(self, stored: FixedWidth) -> Block:
+        if getattr(self.inner, "bits", 0) == 1:
+            table = stored.data.reshape(-1).view(np.uint8).reshape(-1, stored.width)
+            return FixedSizeLists(
+                self.dimension, _row_bits(table, self.dimension), None, len(table)
+            )
         if stored.width % self.dimension:
             raise CorruptError("the width of a list is no multiple of its dimension")
         items = FixedWidth(stored.data, stored.width // self.dimension)
@@ -130,6 +136,8 @@ class FixedSizeList:
         if rows.shape[1] == 0:
             # Items that are all null have no bytes.
             return Repeated(None, len(rows) * items)
+        if getattr(self.inner, "bits", 0) == 1:
+            return _row_bits(rows, items)
         if rows.shape[1] % items:
             raise CorruptError("the width of a list is no multiple of its dimension")
         decode = getattr(self.inner, "decode_values", None)
@@ -138,6 +146,14 @@ class FixedSizeList:
         plain = FixedWidth(np.ascontiguousarray(rows), rows.shape[1] // items)
         block: Block = decode(plain)
         return block
+
+
+def _row_bits(rows: Bytes, each: int) -> Bits:
+    """Bring the bits of rows together, each row of which is filled up to whole bytes."""
+    if rows.shape[1] != (each + 7) // 8:
+        raise CorruptError(f"{each} bits do not fill {rows.shape[1]} bytes")
+    bits = np.unpackbits(np.ascontiguousarray(rows), axis=1, count=each, bitorder="little")
+    return Bits(np.packbits(bits.reshape(-1), bitorder="little"), len(rows) * each)
 
 
 def _bits(pieces: Ragged, counts: Integers) -> npt.NDArray[np.bool_]:

@@ -112,6 +112,11 @@ def pack(values: Words, width: int) -> Words:
     blocks = values.shape[0]
     lanes = BLOCK // (values.dtype.itemsize * 8)
     out = np.empty((blocks, width * lanes), values.dtype)
+    if LIBRARY is not None:
+        starts = np.arange(blocks) * (128 * width)
+        widths = np.full(blocks, width, np.int64)
+        LIBRARY.pack(np.ascontiguousarray(values), starts, widths, out.reshape(-1).view(np.uint8))
+        return out
     tile = max(1, TILE_BYTES // (BLOCK * values.dtype.itemsize))
     for start in range(0, blocks, tile):
         _pack_tile(values[start : start + tile], width, out[start : start + tile])

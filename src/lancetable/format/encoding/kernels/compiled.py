@@ -16,7 +16,7 @@ import numpy.typing as npt
 from lancetable.errors import UnsupportedError
 from lancetable.format.encoding.base import Bytes, Integers, Levels
 
-ABI = 2
+ABI = 3
 FOLDER = __file__.replace("\\", "/").rpartition("/")[0]
 ENDING = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
 PATH = f"{FOLDER}/_kernels.{ENDING}"
@@ -47,6 +47,10 @@ class Library:
             "lt_text_offsets": (count, (pointer,) * 4 + (count, count, pointer)),
             "lt_text_bytes": (None, (pointer,) * 3 + (count, count, pointer)),
             "lt_fsst_decode": (count, (pointer,) * 4 + (count, pointer, pointer)),
+            "lt_fsst_encode": (
+                count,
+                (pointer,) * 6 + (count, pointer, count, pointer, pointer),
+            ),
             "lt_lists": (count, (pointer, pointer, count) + (pointer,) * 6),
         }
         for name, (result, arguments) in signatures.items():
@@ -154,6 +158,25 @@ class Library:
             _address(symbols),
             _address(lengths),
             _address(codes),
+            _address(offsets),
+            len(offsets) - 1,
+            _address(out[0]),
+            _address(out[1]),
+        )
+        return total
+
+    def fsst_encode(
+        self,
+        tables: tuple[Array, Array, Array, Array, Array],
+        data: Bytes,
+        offsets: Integers,
+        out: tuple[Bytes, Integers],
+    ) -> int:
+        """Encode values; return how many bytes of codes were written."""
+        total: int = self._dll.lt_fsst_encode(
+            *map(_address, tables),
+            _address(data),
+            len(data),
             _address(offsets),
             len(offsets) - 1,
             _address(out[0]),

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lancetable.format.encoding.base import Bytes, Integers
+from lancetable.format.encoding.kernels.compiled import LIBRARY, Library
 from lancetable.format.encoding.kernels.fsst import ESCAPE, TABLE_SIZE, parse_symbol_table
-from lancetable.format.encoding.kernels.ragged import gather_slices
+from lancetable.format.encoding.kernels.ragged import empty_bytes, gather_slices
 
 SAMPLE_BYTES = 1 << 15
 SAMPLE_PIECES = 64
@@ -58,7 +59,22 @@ def encode(table: bytes, offsets: Integers, data: Bytes) -> tuple[Integers, Byte
         offsets: where each value starts in ``data``, and where the last one ends.
         data: the bytes of the values.
     """
+    if LIBRARY is not None:
+        return _encode_compiled(LIBRARY, _matcher(table), offsets, data)
     return _joined(_codes(_matcher(table), offsets, data), offsets - int(offsets[0]), data, offsets)
+
+
+def _encode_compiled(
+    library: Library, matcher: Matcher, offsets: Integers, data: Bytes
+) -> tuple[Integers, Bytes]:
+    first, last = int(offsets[0]), int(offsets[-1])
+    text = np.ascontiguousarray(data[first:last])
+    # A literal takes two bytes, and nothing takes more.
+    codes = empty_bytes(2 * len(text))
+    edges = np.empty(len(offsets), np.int64)
+    starts = np.ascontiguousarray(offsets - first)
+    total = library.fsst_encode(tuple(matcher), text, starts, (codes, edges))
+    return edges, codes[:total]
 
 
 def train(offsets: Integers, data: Bytes) -> bytes:

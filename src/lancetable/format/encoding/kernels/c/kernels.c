@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Raised whenever a signature changes, so that a stale library is never called. */
-int64_t lt_abi(void) { return 2; }
+int64_t lt_abi(void) { return 3; }
 
 static const uint8_t ORDER[8] = {0, 4, 2, 6, 1, 5, 3, 7};
 
@@ -215,6 +215,57 @@ int64_t lt_fsst_decode(const uint64_t *symbols, const uint8_t *lengths, const ui
         if (lengths[code] == 0) return -1;
         memcpy(to, &symbols[code], 8);
         to += lengths[code];
+      }
+    }
+    out_offsets[i + 1] = to - out;
+  }
+  return to - out;
+}
+
+/* FSST the other way round, with the tables of kernels/fsst_encode.py: an entry is a code, from 256
+ * on a literal, below a length at bit 12. Values are cut every 64 bytes, as the NumPy kernel does.
+ * `out` has room for twice the text. Returns the bytes written. */
+int64_t lt_fsst_encode(const uint64_t *slot_words, const uint64_t *slot_masks,
+                       const uint16_t *slot_entries, const uint16_t *pairs,
+                       const uint16_t *singles, const uint8_t *data, int64_t size,
+                       const int64_t *offsets, int64_t values, uint8_t *out,
+                       int64_t *out_offsets) {
+  static const uint64_t MASKS[9] = {0,
+                                    0xff,
+                                    0xffff,
+                                    0xffffff,
+                                    0xffffffff,
+                                    0xffffffffff,
+                                    0xffffffffffff,
+                                    0xffffffffffffff,
+                                    0xffffffffffffffff};
+  uint8_t *to = out;
+  out_offsets[0] = 0;
+  for (int64_t i = 0; i < values; i++) {
+    const int64_t end = offsets[i + 1];
+    int64_t place = offsets[i], stop = place;
+    while (place < end) {
+      if (place == stop) stop = place + 64 < end ? place + 64 : end;
+      const int64_t left = stop - place;
+      uint64_t word = 0;
+      if (size - place >= 8)
+        memcpy(&word, data + place, 8);
+      else
+        memcpy(&word, data + place, (size_t)(size - place));
+      word &= MASKS[left < 8 ? left : 8];
+      uint64_t hashed = (word & 0xffffff) * 2971215073u;
+      hashed ^= hashed >> 15;
+      const size_t slot = (size_t)(hashed & 0xfff);
+      uint16_t entry = (word & slot_masks[slot]) == slot_words[slot] ? slot_entries[slot]
+                                                                     : pairs[word & 0xffff];
+      if ((entry >> 12) > left) entry = singles[word & 0xff];
+      if (entry & 256) {
+        *to++ = 255;
+        *to++ = (uint8_t)word;
+        place++;
+      } else {
+        *to++ = (uint8_t)entry;
+        place += entry >> 12;
       }
     }
     out_offsets[i + 1] = to - out;

@@ -1,0 +1,154 @@
+"""How do files that tasks have written become a version.
+
+This runs on the driver, once for each write. Files are removed when the commit is known to have
+failed, and never when its outcome is not known.
+"""
+
+from collections.abc import Sequence
+
+from lancetable.commit.committer import commit, create
+from lancetable.commit.finish import next_fragment_id
+from lancetable.commit.options import CommitOptions, CommitResult
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.transaction import Append, Merge, Overwrite, Update
+from lancetable.commit.versions import load
+from lancetable.errors import ConflictError, ExistsError, TableNotFoundError, VersionNotFoundError
+from lancetable.format.manifest import Fragment
+from lancetable.format.schema.model import Schema
+from lancetable.fragment.writer import remove_fragments
+from lancetable.operations.changes import ChangeOptions
+from lancetable.operations.delete import affected_rows, mark_all
+from lancetable.operations.grow import grown
+from lancetable.operations.match import find_rows, plan_find
+from lancetable.operations.retry import repeat
+from lancetable.operations.steps import own_files, run_steps
+from lancetable.operations.write import keep_or_remove, next_field_id
+from lancetable.scan.request import parse_where
+from lancetable.spark.once import Mark, is_done
+from lancetable.spark.writing import Kind, WritePlan, on_new_base
+
+
+def commit_fragments(
+    plan: WritePlan, fragments: Sequence[Fragment], mark: Mark | None = None
+) -> int | None:
+    """Make a version of new fragments and return its number; ``None`` if the mark was seen.
+
+    Raises:
+        ConflictError: others changed what the write builds on.
+        ExistsError: others made the table meanwhile, with other columns.
+        UnknownOutcomeError: the version may be there or not; all files stay.
+    """
+    properties = {} if mark is None else mark.properties()
+    options = plan.commit_options(properties)
+    latest = _latest(plan)
+    if mark is not None and latest is not None and is_done(latest, mark):
+        remove_fragments(fragments, plan.target)
+        return None
+    kept = list(fragments)
+    with keep_or_remove(kept, plan.target):
+        if latest is None or plan.kind is Kind.CREATE:
+            return _create(plan, kept, options)
+        return repeat(
+            _base(plan, latest), lambda now: _attempt(plan, now, kept, options), options
+        ).version
+
+
+def _latest(plan: WritePlan) -> Snapshot | None:
+    try:
+        return load(plan.location, branch=plan.branch)
+    except TableNotFoundError:
+        if plan.kind is not Kind.CREATE:
+            raise
+        return None
+
+
+def _base(plan: WritePlan, latest: Snapshot) -> Snapshot:
+    """Return the version that the write was planned on; the latest when it was cleaned away."""
+    if plan.base_version == latest.version:
+        return latest
+    try:
+        return load(plan.location, version=plan.base_version, branch=plan.branch)
+    except VersionNotFoundError:
+        return latest
+
+
+def _create(plan: WritePlan, fragments: list[Fragment], options: CommitOptions) -> int:
+    try:
+        made = create(
+            plan.location,
+            Overwrite(fragments, plan.schema),
+            options=options,
+            stable_row_ids=plan.options.stable_row_ids,
+            storage_version=plan.write.storage_version,
+        )
+    except ExistsError:
+        latest = load(plan.location, branch=plan.branch)
+        if not _has_columns(latest.manifest.schema, plan.schema):
+            raise
+        # Another write made the same table, or an earlier batch of this stream did.
+        moved = on_new_base(plan, Kind.APPEND, latest.version)
+        return repeat(latest, lambda now: _attempt(moved, now, fragments, options), options).version
+    return made.snapshot.version
+
+
+def _attempt(
+    plan: WritePlan, latest: Snapshot, fragments: list[Fragment], options: CommitOptions
+) -> Snapshot:
+    match plan.kind:
+        case Kind.OVERWRITE:
+            operation = Overwrite(fragments, plan.schema)
+            version = plan.write.storage_version
+            return commit(latest, operation, options, storage_version=version).snapshot
+        case Kind.REPLACE:
+            return _replace(plan, latest, fragments, options).snapshot
+        case Kind.GROW:
+            return _grow(plan, latest, fragments, options).snapshot
+        case _:
+            _refuse_changed(latest.manifest.schema, plan.schema)
+            return commit(latest, Append(fragments), options).snapshot
+
+
+def _grow(
+    plan: WritePlan, latest: Snapshot, fragments: list[Fragment], options: CommitOptions
+) -> CommitResult:
+    manifest = latest.manifest
+    schema = grown(manifest.schema, plan.new_columns, next_field_id(manifest))
+    _refuse_changed(schema, plan.schema)
+    first = next_fragment_id(manifest)
+    new = (one._replace(id=first + place) for place, one in enumerate(fragments))
+    operation = Merge((*manifest.fragments, *new), schema, preserves_nullability=True)
+    return commit(latest, operation, options)
+
+
+def _replace(
+    plan: WritePlan, latest: Snapshot, fragments: list[Fragment], options: CommitOptions
+) -> CommitResult:
+    _refuse_changed(latest.manifest.schema, plan.schema)
+    change = ChangeOptions(write=plan.write, commit=options)
+    tasks = plan_find(latest, parse_where(plan.options.replace_where))
+    found = [one for each in run_steps(change.runner, find_rows, tasks) for one in each]
+    with own_files(latest.store) as files:
+        marked = mark_all(latest, found, change)
+        files.extend(one.path for one in marked if one.path is not None)
+        operation = Update(
+            removed_fragment_ids=tuple(one.id for one in marked if one.fragment is None),
+            updated_fragments=tuple(one.fragment for one in marked if one.fragment is not None),
+            new_fragments=tuple(fragments),
+        )
+        return commit(latest, operation, options, affected=affected_rows(marked))
+
+
+def _refuse_changed(now: Schema, planned: Schema) -> None:
+    if not _has_columns(now, planned):
+        raise ConflictError(
+            "another writer changed columns of the table while the rows were written; nothing was "
+            "changed, write them again"
+        )
+
+
+def _has_columns(now: Schema, planned: Schema) -> bool:
+    """Say whether files of the planned columns are files of a table as it is now."""
+    known = {field.id: (field.logical_type, field.nullable) for field in now.walk()}
+    return all(
+        known.get(field.id) == (field.logical_type, field.nullable) for field in planned.walk()
+    )

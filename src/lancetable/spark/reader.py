@@ -1,0 +1,197 @@
+"""How does Spark read one version of a table.
+
+On the driver: filters are translated and the version is divided into partitions. In a task: the
+rows of a partition are read in windows, one after the other and only as they are asked for, so that
+a limit ends the work early.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.versions import load
+from lancetable.errors import SchemaError
+from lancetable.expression import And, Expression
+from lancetable.format.schema.model import Schema
+from lancetable.format.schema.project import quote
+from lancetable.fragment.projection import ROW_OFFSET
+from lancetable.fragment.readers import Readers
+from lancetable.scan.columns import binding_schema
+from lancetable.scan.pace import Pace, guess
+from lancetable.scan.plan import ScanPlan, Window, plan, windows
+from lancetable.scan.request import ScanRequest, parse_where
+from lancetable.scan.result import table_of
+from lancetable.scan.window import read_window
+from lancetable.spark.casts import Casts, plan_read
+from lancetable.spark.codes import coded
+from lancetable.spark.filters import push
+from lancetable.spark.options import Place, ReadOptions
+from lancetable.spark.partitions import LancePartition, divide
+from lancetable.spark.types import to_arrow, to_spark
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is read of any part of a table: it can be sent to every task."""
+
+    schema: StructType
+    options: ReadOptions
+    where: tuple[Expression, ...] = ()
+
+    def request(self, schema: Schema) -> ScanRequest:
+        """Return the request for a table of a schema.
+
+        Raises:
+            SchemaError: the table has no such column.
+        """
+        wanted = self.schema.names
+        named = _named(schema, self.options)
+        missing = [name for name in wanted if name not in named]
+        if missing:
+            raise SchemaError(
+                f"the table has no column {missing[0]!r}; it has {', '.join(named) or 'none'}"
+            )
+        stated = () if self.options.where is None else (parse_where(self.options.where),)
+        predicates = tuple(one for one in (*stated, *self.where) if one is not None)
+        columns = dict.fromkeys(named[name] for name in wanted)
+        return _with_blobs(tuple(columns), self.options, _joined(predicates))
+
+    def batches(self, partition: LancePartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition, as Spark expects them."""
+        schema = partition.part.manifest.schema
+        planned = plan(schema, self.request(schema))
+        casts = self.casts(planned)
+        readers = Readers(partition.part)
+        pace = guess((planned.early, planned.late), partition.part.manifest.fragments)
+        for window in self._windows(partition, readers, pace):
+            piece = read_window(planned, readers, window, pace)
+            if piece.rows:
+                table = table_of(planned, piece)
+                for batch in table.to_batches(max_chunksize=self.options.batch_rows):
+                    yield casts.apply(batch.select(self.schema.names))
+
+    def casts(self, planned: ScanPlan) -> Casts:
+        """Return how batches of a scan become those of Spark.
+
+        Raises:
+            SchemaError: a column cannot be read as the type that is asked for.
+        """
+        source = pa.schema([planned.schema.field(name) for name in self.schema.names])
+        return plan_read(source, to_arrow(self.schema), self.options.nanoseconds)
+
+    def _windows(self, partition: LancePartition, readers: Readers, pace: Pace) -> Iterator[Window]:
+        for one in partition.ranges:
+            stop = readers[one.position].opened.rows if one.stop is None else one.stop
+            yield from windows(one.position, one.start, stop, pace.rows(self.options.batch_bytes))
+
+
+def _joined(predicates: tuple[Expression, ...]) -> Expression | None:
+    if len(predicates) > 1:
+        return And(predicates)
+    return predicates[0] if predicates else None
+
+
+def _with_blobs(
+    columns: tuple[str, ...] | None, options: ReadOptions, where: Expression | None = None
+) -> ScanRequest:
+    return ScanRequest(
+        columns=columns,
+        where=where,
+        blobs="bytes" if options.blobs.value == "bytes" else "descriptions",
+    )
+
+
+def _named(schema: Schema, options: ReadOptions) -> dict[str, str]:
+    """Return the columns that can be read, with the path that asks for each."""
+    if options.columns is None:
+        named = {field.name: quote(field.name) for field in schema.fields}
+    else:
+        named = {}
+        for path in options.columns:
+            if path == ROW_OFFSET:
+                raise SchemaError(
+                    f"{ROW_OFFSET} counts rows of the whole table, which a task cannot; use "
+                    "withRowAddress"
+                )
+            (field,) = plan(schema, ScanRequest(columns=(path,))).schema
+            named[field.name] = path
+    system = ("_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version")
+    return named | {name: name for name in system if name not in named}
+
+
+def shown_schema(schema: Schema, options: ReadOptions) -> StructType:
+    """Return the Spark schema of a read that asks for no other.
+
+    Raises:
+        SchemaError: a column is unknown, or Spark has no type for it.
+    """
+    columns = options.columns
+    request = _with_blobs(columns, options)
+    arrow = plan(schema, request).schema
+    for name, is_wanted in (
+        ("_rowid", options.with_row_id),
+        ("_rowaddr", options.with_row_address),
+    ):
+        if is_wanted and name not in arrow.names:
+            arrow = arrow.append(pa.field(name, pa.uint64(), nullable=False))
+    return to_spark(arrow, options.vectors)
+
+
+class LanceReader(DataSourceReader):
+    """Reads one version."""
+
+    def __init__(self, place: Place, reading: Reading) -> None:
+        self.place = place
+        self.reading = reading
+        # Spark refuses to read at all when the method is overridden while push-down is switched
+        # off; an attribute that looks like the method of the base class works either way.
+        self.pushFilters: Any = _PushFilters(self)
+
+    def partitions(self) -> list[InputPartition]:
+        """Divide the version."""
+        with coded():
+            snapshot = self.snapshot()
+            schema = snapshot.manifest.schema
+            planned = plan(schema, self.reading.request(schema))
+            self.reading.casts(planned)
+            return list(divide(snapshot, planned, self.reading.options))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition."""
+        if not isinstance(partition, LancePartition):
+            return
+        with coded():
+            yield from self.reading.batches(partition)
+
+    def snapshot(self) -> Snapshot:
+        """Open the version."""
+        place = self.place
+        return load(
+            place.location,
+            version=place.version,
+            tag=place.tag,
+            branch=place.branch,
+            as_of=place.as_of,
+        )
+
+
+class _PushFilters:
+    """Takes the filters that a scan can apply."""
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, reader: LanceReader) -> None:
+        self._reader = reader
+
+    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
+        reader = self._reader
+        with coded():
+            pushed = push(filters, binding_schema(reader.snapshot().manifest.schema))
+        reading = reader.reading
+        reader.reading = Reading(reading.schema, reading.options, (*reading.where, *pushed.applied))
+        return pushed.left

@@ -1,0 +1,37 @@
+"""How does a Spark session get to know the data source, and which settings does it need."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from lancetable.spark.source import LanceSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger(__name__)
+
+SETTINGS = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+"""Without the first Spark measures every row that it sends to Python, which makes writes three
+times slower; without the second it sends no filters to sources written in Python."""
+
+
+def register(spark: "SparkSession", *, settings: bool = True) -> dict[str, str]:
+    """Make ``format("lance")`` known to a session, and set what it needs; return what was set.
+
+    Args:
+        spark: a session, classic or Connect.
+        settings: set the session's settings as well; those that are set already stay.
+    """
+    spark.dataSource.register(LanceSource)
+    done = {}
+    if settings:
+        for name, wanted in SETTINGS.items():
+            if spark.conf.get(name, None) != wanted:
+                spark.conf.set(name, wanted)
+                done[name] = wanted
+    for name, wanted in done.items():
+        _log.info("set %s=%s", name, wanted)
+    return done

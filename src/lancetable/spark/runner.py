@@ -1,0 +1,81 @@
+"""How do the steps of an operation run on the workers of Spark.
+
+Tasks travel inside the function that the workers run, one for each partition of a range of numbers;
+one small row comes back for each. That works in classic sessions and over Connect. Spark may run a
+task twice; its steps write files of new names only, and only the results that are collected here
+count, so the second run does no harm.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from lancetable.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+WAVE = 256
+"""How many tasks are sent at a time; all of them travel with each."""
+_dumps: Callable[[object], bytes] = cloudpickle.dumps
+_RESULT = "id bigint, result binary"
+_ARROW = pa.schema([("id", pa.int64()), ("result", pa.binary())])
+
+
+class SparkRunner:
+    """Workers of a Spark session; ``progress`` is told how many tasks are done."""
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        *,
+        wave: int = WAVE,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        if wave < 1:
+            raise InputError(f"wave is {wave}; give a number of tasks from 1")
+        self._spark = spark
+        self._wave = wave
+        self._progress = progress
+
+    def map(self, step: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """Yield the result of each task, in the order of the tasks."""
+        waiting = iter(tasks)
+        done = 0
+        while wave := list(islice(waiting, self._wave)):
+            yield from self._run(step, wave)
+            done += len(wave)
+            if self._progress is not None:
+                self._progress(done)
+
+    def _run(self, step: Callable[[Task], Result], tasks: list[Task]) -> Iterator[Result]:
+        number = len(tasks)
+        payloads = [_dumps(task) for task in tasks]
+        work = _Work(_dumps(step), payloads)
+        rows = self._spark.range(0, number, 1, number).mapInArrow(work, _RESULT).collect()
+        results = {row["id"]: row["result"] for row in rows}
+        for place in range(number):
+            yield cast("Result", pickle.loads(results[place]))  # noqa: S301 - our own workers'
+
+
+class _Work:
+    """What a worker does: run the step for the tasks whose numbers it is given."""
+
+    def __init__(self, step: bytes, payloads: list[bytes]) -> None:
+        self._step = step
+        self._payloads = payloads
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        step = pickle.loads(self._step)  # noqa: S301 - the driver's
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                task = pickle.loads(self._payloads[place])  # noqa: S301 - the driver's
+                result = _dumps(step(task))
+                yield pa.RecordBatch.from_pydict({"id": [place], "result": [result]}, _ARROW)
