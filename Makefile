@@ -8,6 +8,7 @@ VENV := .venv
 PYTHON_IN := $(VENV)/bin/python
 DEV := $(VENV)/.installed-dev
 ORACLE := $(VENV)/.installed-oracle
+SPARK := $(VENV)/.installed-spark
 PROTO_VENV := .venv-proto
 PROTO := $(PROTO_VENV)/.installed-proto
 SOURCES := pyproject.toml constraints.txt
@@ -44,8 +45,9 @@ demo: $(DEV) ## open a table that came with the sources and look into it
 	@$(PYTHON_IN) examples/demo.py
 
 .PHONY: test
-test: $(ORACLE) ## everything but the soak runs, the comparison with pylance included
-	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(JOBS) -m 'not soak'
+test: $(ORACLE) $(SPARK) ## everything but the soak runs; pylance and Spark are the real ones
+	$(PYTEST) -q -n $(JOBS) -m 'not soak and not spark and not releases'
+	$(PYTEST) -q -m 'spark and not soak'
 
 .PHONY: test-fast
 test-fast: $(DEV) ## unit, contract, property and architecture tests, in under a minute
@@ -97,6 +99,11 @@ $(DEV): $(SOURCES)
 $(ORACLE): $(DEV)
 	@echo "installing pylance and its companions into $(VENV) (once)"
 	@$(call install,$(VENV),--constraint constraints.txt --group oracle --group bench)
+	@touch $@
+
+$(SPARK): $(DEV)
+	@echo "installing Spark into $(VENV) (once)"
+	@$(call install,$(VENV),--constraint constraints.txt --group spark)
 	@touch $@
 
 $(PROTO): pyproject.toml

@@ -83,8 +83,8 @@ def _build_nullable(path: Path, rows: int) -> None:
         return pc.if_else(gaps, pa.scalar(None, column.type), column)
 
     def batch(first: int, count: int) -> pa.RecordBatch:
-        columns = columns(rng, first, count)
-        return pa.record_batch({name: with_nulls(array) for name, array in columns.items()})
+        made = columns(rng, first, count)
+        return pa.record_batch({name: with_nulls(array) for name, array in made.items()})
 
     _write(path, (batch(*span) for span in _spans(rows)))
 

@@ -128,9 +128,7 @@ def predicate(data: st.DataObject, state: State) -> Term:
         )
     return Term(
         f"({first.sql}) or ({second.sql})",
-        lambda row: _negated(
-            conjunction(_negated(first.value(row)), _negated(second.value(row)))
-        ),
+        lambda row: _negated(conjunction(_negated(first.value(row)), _negated(second.value(row)))),
     )
 
 

@@ -157,7 +157,8 @@ def _added(
     origins: Sequence[Fragment] = (),
 ) -> Manifest:
     """Return the manifest with new fragments, which get ids, beside changed and removed ones."""
-    added = _numbered(map(tidy, new), next_fragment_id(manifest))
+    tidied = [tidy(fragment, manifest.schema) for fragment in new]
+    added = _numbered(tidied, next_fragment_id(manifest))
     next_row_id = manifest.next_row_id
     if added and _is_stable(manifest):
         added, next_row_id = lineage.number_new(added, next_row_id, manifest.version + 1, origins)
@@ -169,7 +170,7 @@ def _changed(
     manifest: Manifest, fragments: Sequence[Fragment], removed: frozenset[int] = frozenset()
 ) -> dict[int, Fragment]:
     """Return changed fragments by id; all of them, and the removed ones, must be there."""
-    changed = {fragment.id: tidy(fragment) for fragment in fragments}
+    changed = {fragment.id: tidy(fragment, manifest.schema) for fragment in fragments}
     missing = (changed.keys() | removed) - find_fragments(manifest, changed.keys() | removed).keys()
     if missing:
         raise InputError(
@@ -239,7 +240,7 @@ def _rewritten(manifest: Manifest, operation: Rewrite, context: Context) -> Stat
 
 
 def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
-    fragments = [tidy(fragment) for fragment in operation.fragments]
+    fragments = [tidy(fragment, operation.schema) for fragment in operation.fragments]
     next_row_id = manifest.next_row_id
     if _is_stable(manifest):
         version = manifest.version + 1

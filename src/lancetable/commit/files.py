@@ -4,16 +4,23 @@ from collections.abc import Iterable, Sequence
 
 from lancetable.errors import InputError
 from lancetable.format.manifest import BasePath, DataFile, Fragment
+from lancetable.format.schema.model import Schema
 
 TOMBSTONE = -2
 """The id of a column whose values now stand in another file."""
 
 
-def tidy(fragment: Fragment) -> Fragment:
-    """Return the fragment without files all of whose columns were replaced by other files."""
+def tidy(fragment: Fragment, schema: Schema) -> Fragment:
+    """Return the fragment without files whose columns were all replaced or dropped."""
     if not any(TOMBSTONE in file.fields for file in fragment.files):
         return fragment
-    files = tuple(file for file in fragment.files if any(id_ != TOMBSTONE for id_ in file.fields))
+    live = {field.id for field in schema.walk()}
+    files = tuple(
+        file
+        for file in fragment.files
+        if TOMBSTONE not in file.fields
+        or any(id_ in live or id_ < TOMBSTONE for id_ in file.fields)
+    )
     return fragment._replace(files=files)
 
 

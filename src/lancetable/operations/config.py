@@ -4,7 +4,7 @@
 2. Commit them; writers of other keys do not disturb each other.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from lancetable.commit.committer import commit as commit_operation
@@ -50,9 +50,12 @@ def field_update(
 
 
 def configure(
-    snapshot: Snapshot, operation: UpdateConfig, *, commit: CommitOptions = DEFAULT_COMMIT
+    snapshot: Snapshot,
+    describe: Callable[[Snapshot], UpdateConfig],
+    *,
+    commit: CommitOptions = DEFAULT_COMMIT,
 ) -> Written:
-    """Change settings and metadata.
+    """Change settings and metadata; ``describe`` says how, for the version that is built on.
 
     Raises:
         ConflictError: another writer changed the same keys.
@@ -60,7 +63,7 @@ def configure(
     """
 
     def attempt(latest: Snapshot) -> Written:
-        made = commit_operation(latest, operation, commit)
+        made = commit_operation(latest, describe(latest), commit)
         result = WriteResult(made.snapshot.version, attempts=made.attempts)
         return Written(made.snapshot, result)
 

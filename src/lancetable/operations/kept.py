@@ -106,7 +106,8 @@ class Kept:
                 pieces.append(batch.select(list(names)).take(places))
         schema = pa.schema([self.schema.field(name) for name in names])
         if not pieces:
-            return schema.empty_table().to_batches()[0] if len(names) else _no_columns(0)
+            nothing = [pa.nulls(0, one.type) for one in schema]
+            return pa.RecordBatch.from_arrays(nothing, schema=schema) if names else _no_columns(0)
         back = np.empty(len(rows), np.int64)
         back[order] = np.arange(len(rows))
         joined = pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]

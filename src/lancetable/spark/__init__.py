@@ -3,5 +3,6 @@
 from lancetable.spark.register import register
 from lancetable.spark.runner import SparkRunner
 from lancetable.spark.source import LanceSource
+from lancetable.spark.table import LanceTable
 
-__all__ = ["LanceSource", "SparkRunner", "register"]
+__all__ = ["LanceSource", "LanceTable", "SparkRunner", "register"]

@@ -29,9 +29,15 @@ from lancetable.spark.writing import Kind, WritePlan, on_new_base
 
 
 def commit_fragments(
-    plan: WritePlan, fragments: Sequence[Fragment], mark: Mark | None = None
+    plan: WritePlan,
+    fragments: Sequence[Fragment],
+    mark: Mark | None = None,
+    *,
+    is_stream: bool = False,
 ) -> int | None:
     """Make a version of new fragments and return its number; ``None`` if the mark was seen.
+
+    A stream goes on for a long time: it needs the columns it began with, whatever else others do.
 
     Raises:
         ConflictError: others changed what the write builds on.
@@ -48,6 +54,8 @@ def commit_fragments(
     with keep_or_remove(kept, plan.target):
         if latest is None or plan.kind is Kind.CREATE:
             return _create(plan, kept, options)
+        if is_stream:
+            plan = on_new_base(plan, plan.kind, latest.version)
         return repeat(
             _base(plan, latest), lambda now: _attempt(plan, now, kept, options), options
         ).version
@@ -86,7 +94,8 @@ def _create(plan: WritePlan, fragments: list[Fragment], options: CommitOptions) 
         if not _has_columns(latest.manifest.schema, plan.schema):
             raise
         # Another write made the same table, or an earlier batch of this stream did.
-        moved = on_new_base(plan, Kind.APPEND, latest.version)
+        kind = Kind.OVERWRITE if plan.overwrites else Kind.APPEND
+        moved = on_new_base(plan, kind, latest.version)
         return repeat(latest, lambda now: _attempt(moved, now, fragments, options), options).version
     return made.snapshot.version
 
@@ -114,6 +123,8 @@ def _grow(
     manifest = latest.manifest
     schema = grown(manifest.schema, plan.new_columns, next_field_id(manifest))
     _refuse_changed(schema, plan.schema)
+    if schema is manifest.schema:
+        return commit(latest, Append(fragments), options)
     first = next_fragment_id(manifest)
     new = (one._replace(id=first + place) for place, one in enumerate(fragments))
     operation = Merge((*manifest.fragments, *new), schema, preserves_nullability=True)

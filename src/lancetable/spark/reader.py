@@ -142,24 +142,41 @@ def shown_schema(schema: Schema, options: ReadOptions) -> StructType:
     return to_spark(arrow, options.vectors)
 
 
-class LanceReader(DataSourceReader):
-    """Reads one version."""
+def open_place(place: Place) -> Snapshot:
+    """Open the version that options name.
 
-    def __init__(self, place: Place, reading: Reading) -> None:
-        self.place = place
+    Raises:
+        NotFoundError: there is no such table, version, tag or branch.
+    """
+    return load(
+        place.location,
+        version=place.version,
+        tag=place.tag,
+        branch=place.branch,
+        as_of=place.as_of,
+    )
+
+
+class LanceReader(DataSourceReader):
+    """Reads one version. A copy that is sent to a task does not know its fragments."""
+
+    def __init__(self, snapshot: Snapshot, reading: Reading) -> None:
+        self.snapshot = snapshot
         self.reading = reading
         # Spark refuses to read at all when the method is overridden while push-down is switched
         # off; an attribute that looks like the method of the base class works either way.
         self.pushFilters: Any = _PushFilters(self)
 
+    def __getstate__(self) -> dict[str, object]:
+        return {"reading": self.reading}
+
     def partitions(self) -> list[InputPartition]:
         """Divide the version."""
         with coded():
-            snapshot = self.snapshot()
-            schema = snapshot.manifest.schema
+            schema = self.snapshot.manifest.schema
             planned = plan(schema, self.reading.request(schema))
             self.reading.casts(planned)
-            return list(divide(snapshot, planned, self.reading.options))
+            return list(divide(self.snapshot, planned, self.reading.options))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition."""
@@ -167,17 +184,6 @@ class LanceReader(DataSourceReader):
             return
         with coded():
             yield from self.reading.batches(partition)
-
-    def snapshot(self) -> Snapshot:
-        """Open the version."""
-        place = self.place
-        return load(
-            place.location,
-            version=place.version,
-            tag=place.tag,
-            branch=place.branch,
-            as_of=place.as_of,
-        )
 
 
 class _PushFilters:
@@ -191,7 +197,7 @@ class _PushFilters:
     def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
         reader = self._reader
         with coded():
-            pushed = push(filters, binding_schema(reader.snapshot().manifest.schema))
+            pushed = push(filters, binding_schema(reader.snapshot.manifest.schema))
         reading = reader.reading
         reader.reading = Reading(reading.schema, reading.options, (*reading.where, *pushed.applied))
         return pushed.left

@@ -1,21 +1,23 @@
 """The data source ``lance``: what Spark asks of it, answered by the modules beside this one.
 
-Spark makes one source for each data frame and sends copies of it to the processes that plan and
-run the query. The version is looked up once, when it is made, so that all of them read the same.
+Spark makes one source for each data frame or view and sends copies of it to the processes that plan
+and run queries. It keeps some of their answers and asks again for others, so a source that looked
+for the latest version each time would read now this one and now that. The version is looked up
+once, when the source is made: all queries on a frame or a view see the same rows.
 """
 
 from collections.abc import MutableMapping
-from contextlib import suppress
 from dataclasses import replace
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from lancetable.commit.versions import load
 from lancetable.errors import TableNotFoundError
 from lancetable.spark.codes import coded
 from lancetable.spark.options import Options, Place, parse_options
-from lancetable.spark.reader import LanceReader, Reading, shown_schema
+from lancetable.spark.reader import LanceReader, Reading, open_place, shown_schema
+from lancetable.spark.stream_sink import LanceStreamWriter
+from lancetable.spark.stream_source import LanceStreamReader
 from lancetable.spark.writer import LanceWriter
 from lancetable.spark.writing import plan_writing
 
@@ -39,34 +41,35 @@ class LanceSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns of the table as Spark shows them."""
         with coded():
-            return shown_schema(
-                self._reader(StructType([])).snapshot().manifest.schema, self.parsed.read
-            )
+            snapshot = open_place(self.pinned)
+            return shown_schema(snapshot.manifest.schema, self.parsed.read)
 
     def reader(self, schema: StructType) -> LanceReader:
         """Return what reads the version, the columns of a schema only."""
-        return self._reader(schema)
+        with coded():
+            return LanceReader(open_place(self.pinned), Reading(schema, self.parsed.read))
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:  # noqa: FBT001 - Spark's
         """Return what writes rows of a schema: beside the old ones, or in their place."""
         with coded():
             return LanceWriter(plan_writing(self.parsed, schema, overwrite=overwrite))
 
-    def _reader(self, schema: StructType) -> LanceReader:
-        return LanceReader(self.pinned, Reading(schema, self.parsed.read))
+    def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: N802 - Spark's name
+        """Return what follows the table."""
+        with coded():
+            return LanceStreamReader(self.parsed, Reading(schema, self.parsed.read))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:  # noqa: FBT001, N802
+        """Return what writes micro-batches: beside the old rows, or in their place."""
+        with coded():
+            plan = plan_writing(self.parsed, schema, overwrite=overwrite)
+            return LanceStreamWriter(plan, self.parsed.checkpoint)
 
 
 def _pinned(place: Place) -> Place:
     """Return the place with the number of its version; a table may be missing before a write."""
-    with suppress(TableNotFoundError):
-        snapshot = load(
-            place.location,
-            version=place.version,
-            tag=place.tag,
-            branch=place.branch,
-            as_of=place.as_of,
-        )
-        return replace(
-            place, version=snapshot.version, branch=snapshot.branch, tag=None, as_of=None
-        )
-    return place
+    try:
+        snapshot = open_place(place)
+    except TableNotFoundError:
+        return place
+    return replace(place, version=snapshot.version, branch=snapshot.branch, tag=None, as_of=None)

@@ -51,6 +51,7 @@ class WritePlan:
     """One write, before its rows."""
 
     kind: Kind
+    overwrites: bool
     location: TableLocation
     branch: str | None
     base_version: int
@@ -106,6 +107,7 @@ def plan_writing(options: Options, schema: StructType, *, overwrite: bool) -> Wr
             kind = Kind.GROW
     plan = WritePlan(
         kind,
+        overwrite,
         place.location,
         place.branch,
         base,

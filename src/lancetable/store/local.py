@@ -193,7 +193,10 @@ class LocalStore:
     def _settle(self, full: str) -> None:
         """Bring the folder entry to the disk."""
         if self._is_durable:
-            _sync_folder(full)
+            try:
+                _sync_folder(full)
+            except OSError as cause:
+                raise StoreError(f"{full}: {cause.strerror or cause}") from cause
 
 
 class LocalFile:

@@ -1,6 +1,6 @@
 """What can be done to the rows of a table; each change moves the handle to the version it made."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ from lancetable.table.reading import ReadingTable
 
 if TYPE_CHECKING:
     from lancetable.commit.options import CommitOptions
+    from lancetable.commit.snapshot import Snapshot
     from lancetable.commit.transaction import UpdateConfig
     from lancetable.fragment.writer import WriteOptions
     from lancetable.operations.write import WriteResult, Written
@@ -164,7 +165,9 @@ class WritingTable(ReadingTable):
         from lancetable.operations.config import map_update
 
         operation = UpdateConfig(config=map_update(entries, replace=replace_all))
-        return self._configured(operation, commit_options(commit, commit_message, properties))
+        return self._configured(
+            lambda _: operation, commit_options(commit, commit_message, properties)
+        )
 
     def update_metadata(
         self,
@@ -180,7 +183,9 @@ class WritingTable(ReadingTable):
         from lancetable.operations.config import map_update
 
         operation = UpdateConfig(table_metadata=map_update(entries, replace=replace_all))
-        return self._configured(operation, commit_options(commit, commit_message, properties))
+        return self._configured(
+            lambda _: operation, commit_options(commit, commit_message, properties)
+        )
 
     def update_schema_metadata(
         self,
@@ -196,7 +201,9 @@ class WritingTable(ReadingTable):
         from lancetable.operations.config import map_update
 
         operation = UpdateConfig(schema_metadata=map_update(entries, replace=replace_all))
-        return self._configured(operation, commit_options(commit, commit_message, properties))
+        return self._configured(
+            lambda _: operation, commit_options(commit, commit_message, properties)
+        )
 
     def update_field_metadata(
         self,
@@ -214,13 +221,17 @@ class WritingTable(ReadingTable):
         """
         from lancetable.operations.config import field_update
 
-        operation = field_update(self._snapshot, columns, replace=replace_all)
-        return self._configured(operation, commit_options(commit, commit_message, properties))
+        def describe(latest: "Snapshot") -> "UpdateConfig":
+            return field_update(latest, columns, replace=replace_all)
 
-    def _configured(self, operation: "UpdateConfig", options: "CommitOptions") -> "WriteResult":
+        return self._configured(describe, commit_options(commit, commit_message, properties))
+
+    def _configured(
+        self, describe: Callable[["Snapshot"], "UpdateConfig"], options: "CommitOptions"
+    ) -> "WriteResult":
         from lancetable.operations.config import configure
 
-        return self._moved(configure(self._snapshot, operation, commit=options))
+        return self._moved(configure(self._snapshot, describe, commit=options))
 
     def _moved(self, written: "Written") -> "WriteResult":
         """Move to the version that a change made."""

@@ -53,6 +53,11 @@ def for_project(own: Project, other: Operation) -> Verdict:
     adds = isinstance(other, Append | Update | DataReplacement)
     return first(
         (isinstance(other, Merge | Project), retry("another writer changed the schema")),
+        # The whole schema is replaced, with it what the other one wrote about its columns.
+        (
+            isinstance(other, UpdateConfig) and is_descriptive(other),
+            retry("another writer changed the metadata of the schema"),
+        ),
         (isinstance(other, UpdateMemWalState), LOG),
         (
             adds and not own.preserves_nullability,

@@ -1,0 +1,241 @@
+"""The table API for those who know DeltaTable: the core's operations, run on Spark.
+
+Conditions and values are SQL of this library, given as texts. Each call works on the latest version
+and commits one; errors keep their classes, as all of it runs in the caller's own process.
+"""
+
+# ruff: noqa: N802 - the names are those PySpark users know
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.versions import list_versions, load
+from lancetable.errors import InputError, TableNotFoundError
+from lancetable.format.manifest.codec import live_rows
+from lancetable.operations.add_columns import (
+    FunctionOptions,
+    add_columns_by,
+    add_computed_columns,
+)
+from lancetable.operations.changes import ChangeOptions, MergeResult
+from lancetable.operations.clauses import TARGET, Clause
+from lancetable.operations.delete import delete
+from lancetable.operations.merge import MergeOptions, merge
+from lancetable.operations.merge_builder import MergeBuilder
+from lancetable.operations.restore import restore
+from lancetable.operations.update import update
+from lancetable.spark.casts import plan_write
+from lancetable.spark.codes import coded
+from lancetable.spark.creating import LanceTableBuilder
+from lancetable.spark.merging import LanceMergeBuilder, as_keys
+from lancetable.spark.options import STORAGE_PREFIX, Rounding
+from lancetable.spark.runner import SparkRunner
+from lancetable.store import TableLocation
+from lancetable.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_HISTORY = (
+    "version bigint, timestamp timestamp, operation string, "
+    "operationParameters map<string,string>, engineInfo string"
+)
+_DETAIL = (
+    "format string, location string, branch string, version bigint, lastModified timestamp, "
+    "numRows bigint, numFragments bigint, numFiles bigint, sizeInBytes bigint, "
+    "storageVersion string, properties map<string,string>"
+)
+_MERGED = (
+    "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, "
+    "num_inserted_rows bigint"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LanceTable:
+    """One table, at its latest version."""
+
+    spark: "SparkSession"
+    location: TableLocation
+    branch: str | None = None
+    name: str = TARGET
+
+    @classmethod
+    def forPath(
+        cls,
+        spark: "SparkSession",
+        path: str,
+        options: Mapping[str, str] | None = None,
+        *,
+        branch: str | None = None,
+    ) -> "LanceTable":
+        """Return the table at a path; ``options`` are those of the store.
+
+        Raises:
+            TableNotFoundError: there is none.
+        """
+        found = cls(spark, TableLocation(path, dict(options or {})), branch)
+        with coded():
+            found.snapshot()
+        return found
+
+    @classmethod
+    def isLanceTable(cls, spark: "SparkSession", path: str) -> bool:
+        """Say whether there is a table at a path."""
+        try:
+            load(TableLocation(path))
+        except TableNotFoundError:
+            return False
+        return True
+
+    @classmethod
+    def create(cls, spark: "SparkSession") -> "LanceTableBuilder":
+        """Describe a new table; there must be none."""
+        return LanceTableBuilder(spark, "error")
+
+    @classmethod
+    def createIfNotExists(cls, spark: "SparkSession") -> "LanceTableBuilder":
+        """Describe a table that is made unless there is one."""
+        return LanceTableBuilder(spark, "ignore")
+
+    @classmethod
+    def createOrReplace(cls, spark: "SparkSession") -> "LanceTableBuilder":
+        """Describe a table that takes the place of one that may be there."""
+        return LanceTableBuilder(spark, "overwrite")
+
+    def snapshot(self) -> Snapshot:
+        """Open the latest version."""
+        return load(self.location, branch=self.branch)
+
+    def alias(self, name: str) -> "LanceTable":
+        """Return the table under the name that conditions of a merge use."""
+        return LanceTable(self.spark, self.location, self.branch, name)
+
+    def toDF(self) -> "DataFrame":
+        """Return the rows of the latest version as a data frame."""
+        reader = self.spark.read.format("lance").option("version", self.snapshot().version)
+        if self.branch is not None:
+            reader = reader.option("branch", self.branch)
+        for key, value in self.location.options.items():
+            reader = reader.option(f"{STORAGE_PREFIX}{key}", value)
+        return reader.load(self.location.uri).alias(self.name)
+
+    def count(self) -> int:
+        """Return the number of rows, without reading any."""
+        snapshot = self.snapshot()
+        known = live_rows(snapshot.manifest)
+        return Table(self.location, snapshot).count() if known is None else known
+
+    def delete(self, condition: str | None = None) -> int:
+        """Delete the rows for which a condition is true, or all; return how many."""
+        with coded():
+            return delete(self.snapshot(), condition or "true", self._change()).result.rows
+
+    def update(
+        self,
+        condition: str | None = None,
+        set: Mapping[str, str] | None = None,  # noqa: A002 - the word of SQL
+    ) -> int:
+        """Set columns to SQL expressions where a condition is true, or in all rows.
+
+        Returns how many rows were changed.
+        """
+        if not set:
+            raise InputError("nothing is set; give set={'column': 'SQL expression'}")
+        with coded():
+            return update(self.snapshot(), set, condition, self._change()).result.rows
+
+    def merge(self, source: "DataFrame", condition: str | Sequence[str]) -> LanceMergeBuilder:
+        """Describe a merge of rows into the table.
+
+        Args:
+            source: the rows.
+            condition: equalities of columns, such as ``target.id = source.id``, in which the table
+                has the name that ``alias`` gave it; or a list of key columns.
+        """
+        keys, aliases = as_keys(condition, self.name)
+
+        def run(clauses: tuple[Clause, ...], options: MergeOptions) -> MergeResult:
+            snapshot = self.snapshot()
+            rows = _fitted(source.toArrow(), snapshot)
+            return merge(snapshot, rows, keys, clauses, options).result
+
+        return LanceMergeBuilder(MergeBuilder(run, MergeOptions()), aliases, self._merged)
+
+    def addColumns(
+        self,
+        columns: Mapping[str, str] | Callable[[pa.RecordBatch], object],
+        function: FunctionOptions | None = None,
+    ) -> tuple[str, ...]:
+        """Add columns from SQL expressions, or from a function of batches that runs on workers."""
+        with coded():
+            if isinstance(columns, Mapping):
+                return add_computed_columns(self.snapshot(), columns, self._change()).result.columns
+            settled = replace(function or FunctionOptions(), change=self._change())
+            return add_columns_by(self.snapshot(), columns, settled).result.columns
+
+    def restoreToVersion(self, version: int) -> int:
+        """Make an older version the latest; return the number of the new version."""
+        with coded():
+            return restore(self.snapshot(), version).result.version
+
+    def restoreToTimestamp(self, timestamp: str) -> int:
+        """Make the version of a time the latest; return the number of the new version."""
+        with coded():
+            old = load(self.location, branch=self.branch, as_of=timestamp)
+            return restore(self.snapshot(), old.version).result.version
+
+    def history(self, limit: int | None = None) -> "DataFrame":
+        """Return the versions that are kept, latest first."""
+        with coded():
+            infos = list_versions(self.snapshot())[::-1][:limit]
+            rows = [self._row(info.version) for info in infos]
+        return self.spark.createDataFrame(rows, _HISTORY)
+
+    def _row(self, version: int) -> tuple[object, ...]:
+        snapshot = load(self.location, version=version, branch=self.branch)
+        transaction, writer = snapshot.transaction(), snapshot.manifest.writer
+        return (
+            version,
+            snapshot.manifest.timestamp,
+            None if transaction is None else transaction.operation_name,
+            {} if transaction is None else dict(transaction.properties),
+            None if writer is None else writer.text,
+        )
+
+    def detail(self) -> "DataFrame":
+        """Return one row that describes the latest version."""
+        manifest = self.snapshot().manifest
+        files = [file for fragment in manifest.fragments for file in fragment.files]
+        row = (
+            "lance",
+            self.location.uri,
+            self.branch,
+            manifest.version,
+            manifest.timestamp,
+            self.count(),
+            len(manifest.fragments),
+            len(files),
+            sum(file.size or 0 for file in files),
+            manifest.data_format,
+            dict(manifest.config or {}),
+        )
+        return self.spark.createDataFrame([row], _DETAIL)
+
+    def _change(self) -> ChangeOptions:
+        return ChangeOptions(runner=SparkRunner(self.spark))
+
+    def _merged(self, result: MergeResult) -> "DataFrame":
+        counts = (result.updated, result.deleted, result.inserted)
+        return self.spark.createDataFrame([(sum(counts), *counts)], _MERGED)
+
+
+def _fitted(rows: pa.Table, snapshot: Snapshot) -> pa.Table:
+    """Return rows of Spark with the types of the table's columns."""
+    casts = plan_write(rows.schema, snapshot.manifest.schema, Rounding.ERROR)
+    batches = [casts.apply(batch) for batch in rows.to_batches()]
+    return pa.Table.from_batches(batches, casts.schema)

@@ -1,0 +1,124 @@
+"""Which rows came with a version: what a stream of appended rows consists of.
+
+A version that only moved rows or changed settings brings none. One that changed or deleted rows
+has no place in such a stream; whoever follows a table decides whether that is an error.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.transaction import Append, Merge, Operation, Overwrite
+from lancetable.commit.versions import load
+from lancetable.errors import ConflictError
+from lancetable.format.manifest import Fragment
+from lancetable.fragment.counts import live_rows
+from lancetable.store import TableLocation
+
+_WITHOUT_ROWS = frozenset(
+    {
+        "Clone",
+        "CreateIndex",
+        "Project",
+        "ReserveFragments",
+        "Rewrite",
+        "UpdateBases",
+        "UpdateConfig",
+        "UpdateMemWalState",
+    }
+)
+
+
+class Position(NamedTuple):
+    """How far a table was followed.
+
+    All versions before ``version`` are done, and of it the first ``done`` new fragments.
+    ``snapshot`` is the version that the stream began with: all of its fragments count as new.
+    """
+
+    version: int
+    done: int = 0
+    snapshot: int = 0
+
+    def offset(self) -> dict[str, int]:
+        """Return it in the form that Spark keeps in its log."""
+        return self._asdict()
+
+
+class Unit(NamedTuple):
+    """The smallest piece of a stream: one new fragment, and the position after it."""
+
+    part: Snapshot
+    fragment: Fragment
+    end: Position
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has, as far as the manifest knows."""
+        return live_rows(self.fragment) or 0
+
+    @property
+    def bytes_(self) -> int:
+        """How large its files are, as far as the manifest knows."""
+        return sum(file.size or 0 for file in self.fragment.files)
+
+
+class Follower(NamedTuple):
+    """A branch of a table that is followed."""
+
+    location: TableLocation
+    branch: str | None
+    skips_changes: bool
+
+    def latest(self) -> Snapshot:
+        """Return the latest version."""
+        return load(self.location, branch=self.branch)
+
+    def units(self, start: Position, last: int) -> Iterator[Unit]:
+        """Yield what is new after a position, up to a version.
+
+        Raises:
+            ConflictError: a version changed or deleted rows.
+            VersionNotFoundError: a version was cleaned away before it was read.
+        """
+        for version in range(start.version, last + 1):
+            snapshot = load(self.location, version=version, branch=self.branch)
+            first = start.done if version == start.version else 0
+            new = self._new(snapshot, is_first=version == start.snapshot)
+            for done, fragment in list(enumerate(new, 1))[first:]:
+                yield Unit(snapshot, fragment, Position(version, done, start.snapshot))
+
+    def _new(self, snapshot: Snapshot, *, is_first: bool) -> list[Fragment]:
+        if is_first:
+            return list(snapshot.manifest.fragments)
+        transaction = snapshot.transaction()
+        if transaction is None:
+            return self._refused(snapshot, "left no record of what it did")
+        found = self._added(snapshot, transaction.operation, transaction.operation_name)
+        if found is None:
+            return self._refused(snapshot, f"changed rows ({transaction.operation_name})")
+        return found
+
+    def _added(self, snapshot: Snapshot, operation: Operation, name: str) -> list[Fragment] | None:
+        """Return the fragments with new rows; ``None`` when rows were changed."""
+        fragments = snapshot.manifest.fragments
+        if name in _WITHOUT_ROWS:
+            return []
+        if isinstance(operation, Append):
+            paths = {one.files[0].path for one in operation.fragments if one.files}
+            return [one for one in fragments if one.files and one.files[0].path in paths]
+        if isinstance(operation, Merge):
+            before = load(self.location, version=snapshot.version - 1, branch=self.branch)
+            known = {one.id for one in before.manifest.fragments}
+            return [one for one in fragments if one.id not in known]
+        if isinstance(operation, Overwrite) and snapshot.version == 1:
+            return list(fragments)
+        return None
+
+    def _refused(self, snapshot: Snapshot, reason: str) -> list[Fragment]:
+        if self.skips_changes:
+            return []
+        raise ConflictError(
+            f"version {snapshot.version} {reason}, and this stream is one of appended rows; use "
+            "the option changes=skip to leave such versions out, or start behind it"
+        )

@@ -1,0 +1,184 @@
+"""Writers that die: children of one process that has loaded everything, killed at any moment.
+
+A child is forked before any thread was started, so a fork costs milliseconds. Run as
+``python -m tests.crash.killed <kind> <uri> <turns> <seed>``; the exit code is 0 when every look
+at the table after a death was good.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+import lancetable as lt
+from lancetable.commit.versions import load
+from lancetable.store import TableLocation
+from lancetable.store.wrap import WrappedLocation, WrappedStore
+from tests.crash.aftermath import check_whole
+
+_T = TypeVar("_T")
+GROUP = 10
+
+
+def group(number: int) -> pa.Table:
+    """Return rows that come and go together."""
+    ids = range(number * GROUP, (number + 1) * GROUP)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "part": pa.array([number] * GROUP, pa.int64()),
+            "turn": pa.array([0] * GROUP, pa.int64()),
+        }
+    )
+
+
+def changes(chance: random.Random) -> list[Callable[[lt.Table], Any]]:
+    """Return changes that treat all rows of a group alike."""
+    some = chance.randrange(30)
+
+    def merge(table: lt.Table) -> Any:
+        return (
+            table.merge(group(some), on="id")
+            .when_matched_update({"turn": "target.turn + 1"})
+            .when_not_matched_insert_all()
+            .execute()
+        )
+
+    return [
+        lambda table: table.append(group(chance.randrange(100, 10_000))),
+        lambda table: table.delete(f"part = {some}"),
+        lambda table: table.update({"turn": "turn + 1"}, f"part % 3 = {some % 3}"),
+        lambda table: table.update({"turn": "turn + 1"}, f"part % 3 = {some % 3}", mode="columns"),
+        merge,
+        lambda table: table.overwrite(group(some), where=f"part = {some}"),
+        lambda table: table.update_config({"turn": str(some)}),
+        lambda table: table.add_columns({f"c{chance.randrange(10**9)}": "turn + 1"}),
+    ]
+
+
+def look(uri: str, *, writes: bool = True) -> None:
+    """Check the table after a death: readable, whole groups only, and open to the next writer."""
+    table = check_whole(TableLocation(uri), newest=4)
+    counts: dict[int, set[int]] = {}
+    rows: dict[int, int] = {}
+    for row in table.scan(["part", "turn"]).to_arrow().to_pylist():
+        rows[row["part"]] = rows.get(row["part"], 0) + 1
+        counts.setdefault(row["part"], set()).add(row["turn"])
+    assert all(count % GROUP == 0 for count in rows.values()), rows
+    assert all(len(turns) == 1 or rows[part] > GROUP for part, turns in counts.items()), counts
+    if writes:
+        before = table.version
+        table.update_config({"looked": str(time.time())})
+        assert table.version == before + 1
+
+
+def in_child(action: Callable[[], None]) -> int:
+    """Start a child that does something and ends; return its process id."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        action()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def expect_good(action: Callable[[], None]) -> None:
+    """Run something in a child that has to end well."""
+    _, status = os.waitpid(in_child(action), 0)
+    if os.waitstatus_to_exitcode(status):
+        sys.exit(1)
+
+
+def at_random_moments(uri: str, turns: int, seed: int) -> None:
+    """Kill writers that go on and on, after a random time each."""
+    chance = random.Random(seed)
+    deaths = 0
+    for turn in range(turns):
+
+        def write(turn: int = turn) -> None:
+            inner = random.Random(seed * 7919 + turn)
+            table = lt.open_table(uri)
+            while True:
+                inner.choice(changes(inner))(table)
+
+        child = in_child(write)
+        time.sleep(chance.uniform(0.0, 0.15))
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        code = os.waitstatus_to_exitcode(status)
+        if code != -signal.SIGKILL:
+            sys.exit(2)
+        deaths += 1
+        expect_good(lambda: look(uri))
+    assert deaths == turns
+
+
+class DeadlyStore(WrappedStore):
+    """Kills its own process at a call, before or after it."""
+
+    countdown = 1 << 30
+    after = False
+
+    def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
+        DeadlyStore.countdown -= 1
+        if DeadlyStore.countdown < 0:
+            if self.after:
+                action()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return action()
+
+
+def at_every_call(uri: str, turns: int, seed: int) -> None:
+    """Kill a writer at each store call of some changes, before and after it."""
+    location = WrappedLocation(uri, wrap=DeadlyStore)
+    kinds = len(changes(random.Random(seed)))
+    for turn in range(turns):
+        DeadlyStore.after = turn % 2 == 1
+        for number in range(0, 200, 3):
+
+            def write(turn: int = turn, number: int = number) -> None:
+                table = lt.Table(location, load(location))
+                DeadlyStore.countdown = number + turn % 3
+                chance = random.Random(seed * 104_729 + turn * 997 + number)
+                changes(chance)[turn % kinds](table)
+
+            _, status = os.waitpid(in_child(write), 0)
+            code = os.waitstatus_to_exitcode(status)
+            expect_good(lambda number=number: look(uri, writes=number % 9 == 0))  # type: ignore[misc]
+            if code == 0:
+                break
+            if code != -signal.SIGKILL:
+                sys.exit(2)
+
+
+def main(arguments: list[str]) -> None:
+    """Make a table and let its writers die."""
+    kind, uri, turns, seed = arguments[0], arguments[1], int(arguments[2]), int(arguments[3])
+
+    def make() -> None:
+        table = lt.create_table(uri, group(0), stable_row_ids=seed % 2 == 1)
+        for number in range(1, 6):
+            table.append(group(number))
+
+    pa.set_cpu_count(1)
+    expect_good(make)
+    {"moments": at_random_moments, "calls": at_every_call}[kind](uri, turns, seed)
+    left = [str(one) for one in Path(uri).rglob("*.tmp*")]
+    sys.stdout.write(f"{len(left)} files of dead writers\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

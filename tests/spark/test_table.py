@@ -1,0 +1,161 @@
+"""The table API: what PySpark users know, with the rows that the core gives."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import lancetable
+from lancetable.errors import ExistsError, InputError, TableNotFoundError
+from lancetable.spark import LanceTable
+from lancetable.spark.merging import keys_of
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "t")
+
+
+@pytest.fixture
+def table(spark, path):
+    schema = pa.schema([("id", pa.uint64()), ("name", pa.string()), ("n", pa.int32())])
+    made = lancetable.create_table(path, schema=schema)
+    for first in (0, 5):
+        rows = [{"id": n, "name": f"n{n}", "n": n * 10} for n in range(first, first + 5)]
+        made.append(pa.Table.from_pylist(rows, schema))
+    return LanceTable.forPath(spark, path)
+
+
+def rows(path, *columns):
+    found = lancetable.open_table(path).scan(list(columns) or None).to_arrow().to_pylist()
+    return sorted(tuple(row.values()) for row in found)
+
+
+def test_tables_are_found(spark, path, table):
+    assert LanceTable.isLanceTable(spark, path)
+    assert not LanceTable.isLanceTable(spark, f"{path}-none")
+    with pytest.raises(TableNotFoundError, match="LANCE_TABLE_NOT_FOUND"):
+        LanceTable.forPath(spark, f"{path}-none")
+    assert table.count() == 10
+    assert table.alias("t").toDF().where("t.id > 7").count() == 2
+
+
+def test_delete_and_update(table, path):
+    assert table.delete("id >= 8") == 2
+    assert table.update("id < 2", {"n": "n + 1", "name": "upper(name)"}) == 2
+    assert rows(path)[:3] == [(0, "N0", 1), (1, "N1", 11), (2, "n2", 20)]
+    assert table.update(set={"n": "0"}) == 8
+    assert {row[0] for row in rows(path, "n")} == {0}
+    with pytest.raises(InputError, match="nothing is set"):
+        table.update("id = 1")
+    assert table.delete() == 8
+    assert table.count() == 0
+
+
+def test_merge_with_all_clauses(spark, table, path):
+    source = spark.createDataFrame(
+        [(1, "new", 1), (2, "gone", 2), (50, "added", 3), (51, "left out", 4)],
+        "id bigint, name string, n int",
+    ).selectExpr("cast(id as decimal(20,0)) id", "name", "n")
+    counts = (
+        table.alias("t")
+        .merge(source.alias("s"), "t.id = s.id")
+        .whenMatchedDelete("s.name = 'gone'")
+        .whenMatchedUpdate(set={"t.name": "s.name", "n": "t.n + s.n"})
+        .whenNotMatchedInsertAll("s.n < 4")
+        .whenNotMatchedBySourceUpdate("t.id = 9", set={"name": "'alone'"})
+        .whenNotMatchedBySourceDelete("t.id in (7, 8)")
+        .execute()
+        .collect()
+    )
+    assert [tuple(row) for row in counts] == [(6, 2, 3, 1)]
+    assert rows(path) == [
+        (0, "n0", 0),
+        (1, "new", 11),
+        (3, "n3", 30),
+        (4, "n4", 40),
+        (5, "n5", 50),
+        (6, "n6", 60),
+        (9, "alone", 90),
+        (50, "added", 3),
+    ]
+
+
+def test_merge_adds_columns(spark, table, path):
+    source = spark.sql("select cast(3 as decimal(20,0)) id, 'x' name, 1 n, true more")
+    builder = table.merge(source, ["id"]).whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    with pytest.raises(lancetable.SchemaError, match="more"):
+        builder.execute()
+    builder.withSchemaEvolution().execute()
+    assert rows(path)[3] == (3, "x", 1, True)
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("t.id > s.id", "columns of the same name"),
+        ("t.id = s.other", "columns of the same name"),
+        ("t.id = s.id or t.n = s.n", "columns of the same name"),
+        ("a.id = b.id", "called 't'"),
+        ("t.id = s.id and t.n = r.n", "one source"),
+    ],
+)
+def test_merge_conditions_are_keys(condition, message):
+    with pytest.raises(InputError, match=message):
+        keys_of(condition, "t")
+
+
+def test_columns_can_be_computed_on_workers(table, path):
+    assert table.addColumns({"twice": "n * 2"}) == ("twice",)
+
+    def embed(batch: pa.RecordBatch) -> pa.RecordBatch:
+        values = pc.cast(batch.column("n"), pa.float32())
+        lists = pa.FixedSizeListArray.from_arrays(values, 1)
+        return pa.RecordBatch.from_arrays([lists], ["v"])
+
+    assert table.addColumns(embed) == ("v",)
+    assert lancetable.open_table(path).schema.field("v").type == pa.list_(pa.float32(), 1)
+    assert rows(path, "id", "twice", "v")[2] == (2, 40, [20.0])
+
+
+def test_history_detail_and_restore(table, path):
+    table.delete("id = 0")
+    found = table.history().collect()
+    assert [row["version"] for row in found] == [4, 3, 2, 1]
+    assert [row["operation"] for row in found] == ["Delete", "Append", "Append", "Overwrite"]
+    assert found[0]["engineInfo"].startswith("lancetable ")
+    assert len(table.history(2).collect()) == 2
+    (detail,) = table.detail().collect()
+    assert (detail["format"], detail["numRows"], detail["numFragments"]) == ("lance", 9, 2)
+    assert detail["sizeInBytes"] > 0
+    assert table.restoreToVersion(2) == 5
+    assert table.count() == 5
+    stamp = lancetable.open_table(path, version=4).timestamp.isoformat()
+    assert table.restoreToTimestamp(stamp) == 6
+    assert table.count() == 9
+
+
+def test_tables_can_be_made(spark, path):
+    builder = (
+        LanceTable.create(spark)
+        .location(path)
+        .addColumn("id", "bigint", nullable=False)
+        .addColumn("v", "array<float>", type="float32[4]")
+        .property("owner", "me")
+        .stableRowIds()
+    )
+    builder.execute()
+    made = lancetable.open_table(path)
+    assert made.schema.field("v").type == pa.list_(pa.float32(), 4)
+    assert not made.schema.field("id").nullable
+    assert made.config == {"owner": "me"}
+    with pytest.raises(ExistsError, match="LANCE_EXISTS"):
+        builder.execute()
+    LanceTable.createIfNotExists(spark).location(path).addColumn("x", "int").execute()
+    assert lancetable.open_table(path).schema.names == ["id", "v"]
+    LanceTable.createOrReplace(spark).location(path).addColumn("x", "int").execute()
+    assert lancetable.open_table(path).schema.names == ["x"]
+    with pytest.raises(InputError, match="location"):
+        LanceTable.create(spark).execute()
+    assert Path(path).exists()
