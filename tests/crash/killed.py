@@ -7,6 +7,7 @@ at the table after a death was good.
 
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -41,7 +42,7 @@ def group(number: int) -> pa.Table:
 
 def changes(chance: random.Random) -> list[Callable[[lt.Table], Any]]:
     """Return changes that treat all rows of a group alike."""
-    some = chance.randrange(30)
+    some = chance.randrange(8)
 
     def merge(table: lt.Table) -> Any:
         return (
@@ -142,22 +143,25 @@ class DeadlyStore(WrappedStore):
 
 
 def at_every_call(uri: str, turns: int, seed: int) -> None:
-    """Kill a writer at each store call of some changes, before and after it."""
-    location = WrappedLocation(uri, wrap=DeadlyStore)
+    """Kill the writer of a copy at store calls of each change, before and after them."""
     kinds = len(changes(random.Random(seed)))
     for turn in range(turns):
-        DeadlyStore.after = turn % 2 == 1
-        for number in range(0, 200, 3):
+        DeadlyStore.after = turn // kinds % 2 == 1
+        for number in range(turn % 2, 400, 2):
+            copy = shutil.copytree(uri, f"{uri}-{turn}-{number}")
+            location = WrappedLocation(copy, wrap=DeadlyStore)
 
-            def write(turn: int = turn, number: int = number) -> None:
+            def write(
+                location: TableLocation = location, turn: int = turn, number: int = number
+            ) -> None:
                 table = lt.Table(location, load(location))
-                DeadlyStore.countdown = number + turn % 3
-                chance = random.Random(seed * 104_729 + turn * 997 + number)
-                changes(chance)[turn % kinds](table)
+                DeadlyStore.countdown = number
+                changes(random.Random(seed * 104_729 + turn))[turn % kinds](table)
 
             _, status = os.waitpid(in_child(write), 0)
             code = os.waitstatus_to_exitcode(status)
-            expect_good(lambda number=number: look(uri, writes=number % 9 == 0))  # type: ignore[misc]
+            expect_good(lambda copy=copy: look(copy))  # type: ignore[misc]
+            shutil.rmtree(copy)
             if code == 0:
                 break
             if code != -signal.SIGKILL:

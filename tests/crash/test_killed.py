@@ -30,7 +30,7 @@ def test_killed_at_random_moments(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.slow
 def test_killed_at_store_calls(tmp_path: Path) -> None:
-    run("calls", tmp_path, 4, 1)
+    run("calls", tmp_path, 8, 1)
 
 
 @pytest.mark.soak

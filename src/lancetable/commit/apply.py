@@ -229,7 +229,7 @@ def _rewritten(manifest: Manifest, operation: Rewrite, context: Context) -> Stat
             named.append(fragment if fragment.id else fragment._replace(id=free))
             free += not fragment.id
         groups.append((old, named))
-        added.extend(map(tidy, named))
+        added.extend(tidy(fragment, manifest.schema) for fragment in named)
     if _is_stable(manifest) and any(fragment.row_ids is None for fragment in added):
         raise InputError("rewritten fragments must bring the row ids of their rows")
     edited = EditedFragments(manifest.fragments, removed=removed, added=added)

@@ -14,6 +14,8 @@ from lancetable.table.columns import ColumnsTable
 from lancetable.table.writing import commit_options
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     import pyarrow as pa
 
     from lancetable.commit.options import CommitOptions
@@ -30,7 +32,7 @@ class Table(ColumnsTable):
 
 
 def open_table(  # noqa: PLR0913 - each has a default
-    uri: str,
+    uri: "str | PathLike[str]",
     *,
     version: int | None = None,
     tag: str | None = None,
@@ -55,7 +57,7 @@ def open_table(  # noqa: PLR0913 - each has a default
 
 
 def create_table(  # noqa: PLR0913 - each has a default
-    uri: str,
+    uri: "str | PathLike[str]",
     data: object = None,
     *,
     schema: "pa.Schema | None" = None,
@@ -115,7 +117,9 @@ def create_table(  # noqa: PLR0913 - each has a default
 
 
 def _location(
-    uri: str, storage_options: Mapping[str, str] | None, durability: Durability | str
+    uri: "str | PathLike[str]",
+    storage_options: Mapping[str, str] | None,
+    durability: Durability | str,
 ) -> TableLocation:
     known = {one.value: one for one in Durability}
     wanted = known.get(durability) if isinstance(durability, str) else durability

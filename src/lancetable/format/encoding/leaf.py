@@ -263,5 +263,5 @@ def keep_entries(array: pa.Array, keep: slice | Mask | Integers) -> pa.Array:
             return array
         return array.slice(keep.start, keep.stop - keep.start)
     if keep.dtype == np.bool_:
-        return array.filter(booleans(keep))
+        return array.filter(booleans(keep.view(np.bool_)))
     return array.take(numbers(keep))

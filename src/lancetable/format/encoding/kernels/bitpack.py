@@ -132,15 +132,15 @@ def _pack_tile(values: Words, width: int, out: Words) -> None:
     for eighth in range(bits // 8):
         slot = ORDER[eighth] * 16 * bits // BLOCK
         rows[eighth] = source[:, :, slot].transpose(1, 0, 2)
-    rows = rows.reshape(bits, blocks, lanes)
+    flat = rows.reshape(bits, blocks, lanes)
     words = np.zeros((width, blocks, lanes), values.dtype)
     scratch = np.empty((blocks, lanes), values.dtype)
     for row in range(bits):
         word, shift = divmod(row * width, bits)
-        np.left_shift(rows[row], shift, out=scratch)
+        np.left_shift(flat[row], shift, out=scratch)
         np.bitwise_or(words[word], scratch, out=words[word])
         if shift + width > bits:
-            np.right_shift(rows[row], bits - shift, out=words[word + 1])
+            np.right_shift(flat[row], bits - shift, out=words[word + 1])
     out.reshape(blocks, width, lanes)[...] = words.transpose(1, 0, 2)
 
 
@@ -182,7 +182,7 @@ def pick(words: Words, firsts: Integers, widths: Integers, inside: Integers) -> 
     shift = (bit & (bits - 1)).astype(words.dtype)
     # A shift by the whole width gives zero, and what the next word adds beyond the packed width
     # is masked off, so values inside one word need no case of their own.
-    low = words.take(place, mode="clip") >> shift
+    low: Words = words.take(place, mode="clip") >> shift
     place += lanes
     low |= words.take(place, mode="clip") << (words.dtype.type(bits) - shift)
     low &= _masks(bits).take(widths)

@@ -73,7 +73,7 @@ def _encode_compiled(
     codes = empty_bytes(2 * len(text))
     edges = np.empty(len(offsets), np.int64)
     starts = np.ascontiguousarray(offsets - first)
-    total = library.fsst_encode(tuple(matcher), text, starts, (codes, edges))
+    total = library.fsst_encode(matcher, text, starts, (codes, edges))
     return edges, codes[:total]
 
 
