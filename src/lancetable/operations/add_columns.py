@@ -6,7 +6,7 @@
 Rows that others append meanwhile make it start again; files of unchanged fragments are kept.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from lancetable.commit.committer import commit
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Merge
-from lancetable.errors import InputError, SchemaError
+from lancetable.errors import ConflictError, InputError, SchemaError
 from lancetable.expression import Expression, bind, type_of
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import quote, split_path
@@ -83,6 +83,23 @@ def add_computed_columns(
         CommitError: nothing was changed.
     """
     parsed = parse_assignments(columns)
+    bound, arrow = _bound(snapshot, parsed)
+
+    def check(latest: Snapshot) -> None:
+        if latest is not snapshot and _bound(latest, parsed) != (bound, arrow):
+            raise ConflictError(
+                "another writer changed the type of a column that the expressions read; add the"
+                " columns again"
+            )
+
+    extension = Extension(SqlMaker(bound), options)
+    return _extend(snapshot, tuple(parsed), arrow, extension, options, check)
+
+
+def _bound(
+    snapshot: Snapshot, parsed: Mapping[str, Expression]
+) -> tuple[tuple[Expression, ...], list[pa.Field]]:
+    """Return the expressions and the columns that they give, for the schema of a version."""
     schema = snapshot.manifest.schema
     shown = binding_schema(Schema(tuple(with_payloads(one) for one in schema.fields)))
     bound = tuple(bind(expression, shown) for expression in parsed.values())
@@ -90,7 +107,7 @@ def add_computed_columns(
         pa.field(split_path(name)[-1], _plain(type_of(one, shown)))
         for name, one in zip(parsed, bound, strict=True)
     ]
-    return _extend(snapshot, tuple(parsed), arrow, Extension(SqlMaker(bound), options), options)
+    return bound, arrow
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
@@ -173,8 +190,11 @@ def _extend(
     columns: Sequence[pa.Field],
     extension: Extension,
     options: ChangeOptions,
+    check: Callable[[Snapshot], None] | None = None,
 ) -> Altered:
     def attempt(latest: Snapshot) -> Altered:
+        if check is not None:
+            check(latest)
         manifest = latest.manifest
         schema, ids = _with_fields(manifest.schema, paths, columns, next_field_id(manifest))
         check_stored(schema, table_options(manifest, options.write))
