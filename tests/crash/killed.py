@@ -5,7 +5,9 @@ A child is forked before any thread was started, so a fork costs milliseconds. R
 at the table after a death was good.
 """
 
+import importlib
 import os
+import pkgutil
 import random
 import shutil
 import signal
@@ -168,8 +170,17 @@ def at_every_call(uri: str, turns: int, seed: int) -> None:
                 sys.exit(2)
 
 
+def preload() -> None:
+    """Import what changes and scans need, so that no child has to do it."""
+    for package in ("operations", "scan", "commit", "expression", "file", "fragment", "table"):
+        folder = importlib.import_module(f"lancetable.{package}")
+        for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
+            importlib.import_module(module.name)
+
+
 def main(arguments: list[str]) -> None:
     """Make a table and let its writers die."""
+    preload()
     kind, uri, turns, seed = arguments[0], arguments[1], int(arguments[2]), int(arguments[3])
 
     def make() -> None:

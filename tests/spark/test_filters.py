@@ -104,3 +104,9 @@ def test_a_filter_keeps_the_rows_for_which_it_is_true(filter_, rows):
 )
 def test_what_has_no_exact_meaning_is_left_to_spark(filter_):
     assert push([filter_], BATCH.schema) == ((), (filter_,))
+
+
+def test_times_that_spark_sees_cut_are_left_to_spark():
+    filters = [ds.Not(ds.EqualTo(("n",), datetime(1970, 1, 1))), ds.EqualTo(("i",), 1)]  # noqa: DTZ001
+    assert len(push(filters, BATCH.schema).applied) == 2
+    assert push(filters, BATCH.schema, is_truncated=True).left == (filters[0],)

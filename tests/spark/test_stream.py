@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable
-from lancetable.errors import ConflictError, InputError, VersionNotFoundError
+from lancetable.errors import ConflictError, InputError, SchemaError, VersionNotFoundError
 from lancetable.spark.once import APP_ID, VERSION, last_version
 from lancetable.spark.source import LanceSource
 from lancetable.spark.stream_sink import query_id
@@ -90,6 +90,19 @@ def test_changed_rows_end_a_stream_unless_they_are_skipped(path):
     with pytest.raises(ConflictError, match="changes=skip"):
         drain(stream, offset)
     assert drain(reader(path, changes="skip"), offset)[0] == [[20]]
+
+
+def test_columns_that_came_later_are_null_before(path):
+    lancetable.open_table(path).add_columns({"y": "x + 1"})
+    stream = reader(path, startingVersion=5)
+    start = stream.initialOffset()
+    (part,) = stream.partitions(start, stream.latestOffset(start))
+    (batch,) = stream.read(part)
+    assert batch.to_pydict() == {"x": [8, 9], "y": [None, None]}
+    lancetable.open_table(path).drop_columns(["y"])
+    lancetable.open_table(path).append(pa.table({"x": [10]}))
+    with pytest.raises(SchemaError, match="no column 'y'"):
+        drain(stream)
 
 
 def test_versions_that_are_gone_are_named(path):

@@ -11,17 +11,17 @@ TOMBSTONE = -2
 
 
 def tidy(fragment: Fragment, schema: Schema) -> Fragment:
-    """Return the fragment without files whose columns were all replaced or dropped."""
-    if not any(TOMBSTONE in file.fields for file in fragment.files):
-        return fragment
+    """Return the fragment without files whose columns were all replaced or dropped.
+
+    A column may have been dropped by another writer while its new values were written.
+    """
     live = {field.id for field in schema.walk()}
     files = tuple(
         file
         for file in fragment.files
-        if TOMBSTONE not in file.fields
-        or any(id_ in live or id_ < TOMBSTONE for id_ in file.fields)
+        if any(id_ in live or id_ < TOMBSTONE for id_ in file.fields)
     )
-    return fragment._replace(files=files)
+    return fragment._replace(files=files) if files else fragment
 
 
 def storage_version(fragments: Sequence[Fragment]) -> str | None:

@@ -52,16 +52,28 @@ class Pushed(NamedTuple):
     left: tuple[ds.Filter, ...]
 
 
-def push(filters: Iterable[ds.Filter], schema: pa.Schema) -> Pushed:
-    """Translate what can be translated; ``schema`` has the storage types of the table."""
+def push(filters: Iterable[ds.Filter], schema: pa.Schema, *, is_truncated: bool = False) -> Pushed:
+    """Translate what can be translated; ``schema`` has the storage types of the table.
+
+    With ``is_truncated`` Spark sees times without their nanoseconds, and must compare those itself.
+    """
     applied, left = [], []
     for one in filters:
-        found = translate(one, schema)
+        is_open = not (is_truncated and _is_in_nanoseconds(one, schema))
+        found = translate(one, schema) if is_open else None
         if found is None:
             left.append(one)
         else:
             applied.append(found)
     return Pushed(tuple(applied), tuple(left))
+
+
+def _is_in_nanoseconds(filter_: ds.Filter, schema: pa.Schema) -> bool:
+    described: Any = filter_
+    while isinstance(described, ds.Not):
+        described = described.child
+    type_ = _type_at(schema, described.attribute)
+    return type_ is not None and _types.is_timestamp(type_) and type_.unit == "ns"
 
 
 def translate(filter_: ds.Filter, schema: pa.Schema) -> Expression | None:

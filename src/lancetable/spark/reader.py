@@ -6,7 +6,7 @@ a limit ends the work early.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +30,7 @@ from lancetable.scan.window import read_window
 from lancetable.spark.casts import Casts, plan_read
 from lancetable.spark.codes import coded
 from lancetable.spark.filters import push
-from lancetable.spark.options import Place, ReadOptions
+from lancetable.spark.options import Nanoseconds, Place, ReadOptions
 from lancetable.spark.partitions import LancePartition, divide
 from lancetable.spark.types import to_arrow, to_spark
 
@@ -42,17 +42,19 @@ class Reading:
     schema: StructType
     options: ReadOptions
     where: tuple[Expression, ...] = ()
+    complete_from: int = 0
+    """Versions before this one may lack columns, which are null then."""
 
-    def request(self, schema: Schema) -> ScanRequest:
-        """Return the request for a table of a schema.
+    def request(self, schema: Schema, version: int) -> ScanRequest:
+        """Return the request for a version that has a schema.
 
         Raises:
             SchemaError: the table has no such column.
         """
-        wanted = self.schema.names
         named = _named(schema, self.options)
-        missing = [name for name in wanted if name not in named]
-        if missing:
+        wanted = [name for name in self.schema.names if name in named]
+        missing = [name for name in self.schema.names if name not in named]
+        if missing and version >= self.complete_from:
             raise SchemaError(
                 f"the table has no column {missing[0]!r}; it has {', '.join(named) or 'none'}"
             )
@@ -64,7 +66,7 @@ class Reading:
     def batches(self, partition: LancePartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition, as Spark expects them."""
         schema = partition.part.manifest.schema
-        planned = plan(schema, self.request(schema))
+        planned = plan(schema, self.request(schema, partition.part.version))
         casts = self.casts(planned)
         readers = Readers(partition.part)
         pace = guess((planned.early, planned.late), partition.part.manifest.fragments)
@@ -73,7 +75,7 @@ class Reading:
             if piece.rows:
                 table = table_of(planned, piece)
                 for batch in table.to_batches(max_chunksize=self.options.batch_rows):
-                    yield casts.apply(batch.select(self.schema.names))
+                    yield casts.apply(self._completed(batch))
 
     def casts(self, planned: ScanPlan) -> Casts:
         """Return how batches of a scan become those of Spark.
@@ -81,8 +83,23 @@ class Reading:
         Raises:
             SchemaError: a column cannot be read as the type that is asked for.
         """
-        source = pa.schema([planned.schema.field(name) for name in self.schema.names])
+        known = set(planned.schema.names)
+        source = pa.schema(
+            [
+                planned.schema.field(name) if name in known else pa.field(name, pa.null())
+                for name in self.schema.names
+            ]
+        )
         return plan_read(source, to_arrow(self.schema), self.options.nanoseconds)
+
+    def _completed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with its columns in order, those that it lacks as nulls."""
+        names, known = self.schema.names, set(batch.schema.names)
+        if known.issuperset(names):
+            return batch.select(names)
+        nulls = pa.nulls(batch.num_rows)
+        arrays = [batch.column(name) if name in known else nulls for name in names]
+        return pa.RecordBatch.from_arrays(arrays, names)
 
     def _windows(self, partition: LancePartition, readers: Readers, pace: Pace) -> Iterator[Window]:
         for one in partition.ranges:
@@ -174,7 +191,7 @@ class LanceReader(DataSourceReader):
         """Divide the version."""
         with coded():
             schema = self.snapshot.manifest.schema
-            planned = plan(schema, self.reading.request(schema))
+            planned = plan(schema, self.reading.request(schema, self.snapshot.version))
             self.reading.casts(planned)
             return list(divide(self.snapshot, planned, self.reading.options))
 
@@ -197,7 +214,11 @@ class _PushFilters:
     def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
         reader = self._reader
         with coded():
-            pushed = push(filters, binding_schema(reader.snapshot.manifest.schema))
-        reading = reader.reading
-        reader.reading = Reading(reading.schema, reading.options, (*reading.where, *pushed.applied))
+            reading = reader.reading
+            pushed = push(
+                filters,
+                binding_schema(reader.snapshot.manifest.schema),
+                is_truncated=reading.options.nanoseconds is Nanoseconds.TRUNCATE,
+            )
+        reader.reading = replace(reading, where=(*reading.where, *pushed.applied))
         return pushed.left

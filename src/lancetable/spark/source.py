@@ -57,7 +57,8 @@ class LanceSource(DataSource):
     def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: N802 - Spark's name
         """Return what follows the table."""
         with coded():
-            return LanceStreamReader(self.parsed, Reading(schema, self.parsed.read))
+            reading = Reading(schema, self.parsed.read, complete_from=self.pinned.version or 0)
+            return LanceStreamReader(self.parsed, reading)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:  # noqa: FBT001, N802
         """Return what writes micro-batches: beside the old rows, or in their place."""

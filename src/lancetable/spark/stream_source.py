@@ -103,7 +103,7 @@ class LanceStreamReader(DataSourceStreamReader, _AvailableNow):
 
     def _divided(self, snapshot: "Snapshot", fragments: "list[Fragment]") -> list[LancePartition]:
         schema = snapshot.manifest.schema
-        planned = plan(schema, self.reading.request(schema))
+        planned = plan(schema, self.reading.request(schema, snapshot.version))
         return divide(part_of(snapshot, fragments), planned, self.reading.options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -136,9 +136,19 @@ def measured():
             yield pytest.param(name, other, cell, id=f"{name} after {other}")
 
 
+STRONGER = {
+    # The reference lets a new schema silently drop what another writer noted about its columns.
+    ("Project", "UpdateConfig field"): "retry",
+    ("Project", "UpdateConfig schema"): "retry",
+    ("Project pres", "UpdateConfig field"): "retry",
+    ("Project pres", "UpdateConfig schema"): "retry",
+}
+
+
 @pytest.mark.parametrize(("mine", "theirs", "expected"), list(measured()))
 def test_as_the_reference_implementation_decides(mine, theirs, expected):
-    assert outcome(OPERATIONS[mine], OPERATIONS.get(theirs)) == expected
+    wanted = STRONGER.get((mine, theirs), expected)
+    assert outcome(OPERATIONS[mine], OPERATIONS.get(theirs)) == wanted
 
 
 @pytest.mark.parametrize("mine", [name for name in OPERATIONS if name[0] != "("])
