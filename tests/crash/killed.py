@@ -1,17 +1,16 @@
 """Writers that die: children of one process that has loaded everything, killed at any moment.
 
-A child is forked before any thread was started, so a fork costs milliseconds. Run as
+A child is forked from a process that has done everything once, so it costs milliseconds. Run as
 ``python -m tests.crash.killed <kind> <uri> <turns> <seed>``; the exit code is 0 when every look
 at the table after a death was good.
 """
 
-import importlib
 import os
-import pkgutil
 import random
 import shutil
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -170,26 +169,29 @@ def at_every_call(uri: str, turns: int, seed: int) -> None:
                 sys.exit(2)
 
 
-def preload() -> None:
-    """Import what changes and scans need, so that no child has to do it."""
-    for package in ("operations", "scan", "commit", "expression", "file", "fragment", "table"):
-        folder = importlib.import_module(f"lancetable.{package}")
-        for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
-            importlib.import_module(module.name)
+def warm_up() -> None:
+    """Do everything once, so that what is loaded at first use is there before the forks."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = make(f"{folder}/t", stable=True)
+        for change in changes(random.Random(0)):
+            change(table)
+        look(f"{folder}/t")
+
+
+def make(uri: str, *, stable: bool) -> lt.Table:
+    """Create a table of six fragments."""
+    table = lt.create_table(uri, group(0), stable_row_ids=stable)
+    for number in range(1, 6):
+        table.append(group(number))
+    return table
 
 
 def main(arguments: list[str]) -> None:
     """Make a table and let its writers die."""
-    preload()
     kind, uri, turns, seed = arguments[0], arguments[1], int(arguments[2]), int(arguments[3])
-
-    def make() -> None:
-        table = lt.create_table(uri, group(0), stable_row_ids=seed % 2 == 1)
-        for number in range(1, 6):
-            table.append(group(number))
-
     pa.set_cpu_count(1)
-    expect_good(make)
+    warm_up()
+    make(uri, stable=seed % 2 == 1)
     {"moments": at_random_moments, "calls": at_every_call}[kind](uri, turns, seed)
     left = [str(one) for one in Path(uri).rglob("*.tmp*")]
     sys.stdout.write(f"{len(left)} files of dead writers\n")

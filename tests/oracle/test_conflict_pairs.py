@@ -203,7 +203,9 @@ def test_what_is_to_be_repeated_is_repeated(base: Path, tmp_path: Path, first: s
         try:
             act.run(handle, lt.CommitOptions(attempts=3))
         except (lt.ConflictError, lt.InputError) as error:
-            if expected is not None:
+            # What was read from the column is of another type now, which only the user can judge.
+            is_honest = first == "cast" and isinstance(error, lt.ConflictError)
+            if expected is not None and not is_honest:
                 wrong.append(f"{second} after {first}: {error}")
             if files(path) != before:
                 wrong.append(f"{second} after {first}: left {sorted(files(path) ^ before)}")

@@ -86,7 +86,7 @@ def _judged(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
 ) -> Verdict:
     match own:
         case Append():
-            return schema.for_append(other)
+            return schema.for_append(own, other)
         case Delete():
             return rows.for_delete(own, other, facts)
         case Overwrite():

@@ -29,9 +29,30 @@ def may_forbid_nulls(other: Operation) -> bool:
     return isinstance(other, Merge | Project) and not other.preserves_nullability
 
 
-def for_append(other: Operation) -> Verdict:
-    """Judge new rows."""
-    return first((isinstance(other, UpdateMemWalState), LOG), (may_forbid_nulls(other), NULLS))
+def for_append(own: Append, other: Operation) -> Verdict:
+    """Judge new rows.
+
+    A cast gives a column a new id. New rows that were written for the old one would be null there.
+    """
+    return first(
+        (isinstance(other, UpdateMemWalState), LOG),
+        (may_forbid_nulls(other), NULLS),
+        (
+            isinstance(other, Merge) and _holds_others(own, other),
+            retry("another writer replaced a column that the new rows hold"),
+        ),
+    )
+
+
+def _holds_others(own: Append, other: Merge) -> bool:
+    """Say whether new rows hold columns that the new schema does not know."""
+    known = {field.id for field in other.schema.walk()}
+    return any(
+        id_ >= 0 and id_ not in known
+        for fragment in own.fragments
+        for file in fragment.files
+        for id_ in file.fields
+    )
 
 
 def for_merge(other: Operation) -> Verdict:
