@@ -47,7 +47,7 @@ demo: $(DEV) ## open a table that came with the sources and look into it
 .PHONY: test
 test: $(ORACLE) $(SPARK) ## everything but the soak runs; pylance and Spark are the real ones
 	$(PYTEST) -q -n $(JOBS) -m 'not soak and not spark and not releases'
-	$(PYTEST) -q -m 'spark and not soak'
+	$(PYTEST) -q -n $(JOBS) --dist loadfile -m 'spark and not soak' tests/spark
 
 .PHONY: test-fast
 test-fast: $(DEV) ## unit, contract, property and architecture tests, in under a minute

@@ -53,8 +53,9 @@ def check_mixed(uri: Path, writers: int, steps: int) -> None:
     assert sum(answer["conflicts"] for answer in answers) == 0, "a conflict was not solved"
     left = [one.name for one in uri.rglob("*") if ".tmp" in one.name]
     assert left == []
-    referenced = {file.path for one in table.versions() for fragment in
-                  lt.open_table(uri, version=one.version).fragments for file in fragment.files}  # fmt: skip
+    versions = [lt.open_table(uri, version=one.version) for one in table.versions()]
+    fragments = [fragment for each in versions for fragment in each.fragments]
+    referenced = {file.path for fragment in fragments for file in fragment.files}
     assert {one.name for one in (uri / "data").iterdir()} == referenced
 
 
