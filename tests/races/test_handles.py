@@ -105,6 +105,8 @@ def test_a_handle_goes_to_other_processes(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+# The reference implementation, loaded by other tests of the process, warns of every fork.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_handle_works_after_a_fork(tmp_path: Path) -> None:
     table = lt.create_table(tmp_path / "t", rows([str(number) for number in range(1000)], 0))
     assert table.scan().to_arrow().num_rows == 1000
