@@ -45,8 +45,11 @@ demo: $(DEV) ## open a table that came with the sources and look into it
 	@$(PYTHON_IN) examples/demo.py
 
 .PHONY: test
-test: $(ORACLE) $(SPARK) ## everything but the soak runs; pylance and Spark are the real ones
+test: $(ORACLE) ## everything but the soak runs and Spark, the comparison with pylance included
 	$(PYTEST) -q -n $(JOBS) -m 'not soak and not spark and not releases'
+
+.PHONY: test-spark
+test-spark: $(ORACLE) $(SPARK) ## what runs on a real Spark session; needs Java
 	$(PYTEST) -q -n $(JOBS) --dist loadfile -m 'spark and not soak' tests/spark
 
 .PHONY: test-fast

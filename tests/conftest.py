@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"
 
 _patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("dev", _patient, max_examples=50)
-settings.register_profile("ci", _patient, max_examples=500, derandomize=True)
+settings.register_profile("dev", _patient, max_examples=50, derandomize=True)
+settings.register_profile("ci", _patient, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
