@@ -154,9 +154,7 @@ class Place:
 
     def copy(self, source: Path) -> Path:
         self.count += 1
-        return Path(
-            shutil.copytree(source, self.folder / str(self.count), copy_function=_linked)
-        )
+        return Path(shutil.copytree(source, self.folder / str(self.count), copy_function=_linked))
 
     def serial(self, *changes: tuple[str, str]) -> tuple[Any, ...] | None:
         """Return the result of one change after the other; None when one cannot follow."""
