@@ -3,12 +3,13 @@
 They all fit :func:`make_base`: three fragments of ten rows, one column of them in files of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import lancetable as lt
 
@@ -118,3 +119,15 @@ ACTS: dict[str, Act] = {
     ),
     "replace": Act("DataReplacement f0 y", lambda t, c: t.replace_columns({"w": "id"}, commit=c)),
 }
+
+
+def by_turns(names: Iterable[str]) -> list[Any]:
+    """Pair each name with both kinds of tables; one of the two waits for the long runs."""
+    return [
+        pytest.param(
+            name, stable, marks=[pytest.mark.soak] if stable != bool(number % 2) else [],
+            id=f"{name}, {'stable ids' if stable else 'addresses'}",
+        )
+        for number, name in enumerate(names)
+        for stable in (False, True)
+    ]  # fmt: skip

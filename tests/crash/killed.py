@@ -1,8 +1,8 @@
 """Writers that die: children of one process that has loaded everything, killed at any moment.
 
 A child is forked from a process that has done everything once, so it costs milliseconds. Run as
-``python -m tests.crash.killed <kind> <uri> <turns> <seed>``; the exit code is 0 when every look
-at the table after a death was good.
+``python -m tests.crash.killed <kind> <uri> <turns> <seed> <step>``; the exit code is 0 when every
+look at the table after a death was good.
 """
 
 import os
@@ -104,7 +104,7 @@ def expect_good(action: Callable[[], None]) -> None:
         sys.exit(1)
 
 
-def at_random_moments(uri: str, turns: int, seed: int) -> None:
+def at_random_moments(uri: str, turns: int, seed: int, _: int) -> None:
     """Kill writers that go on and on, after a random time each."""
     chance = random.Random(seed)
     deaths = 0
@@ -143,12 +143,12 @@ class DeadlyStore(WrappedStore):
         return action()
 
 
-def at_every_call(uri: str, turns: int, seed: int) -> None:
-    """Kill the writer of a copy at store calls of each change, before and after them."""
+def at_every_call(uri: str, turns: int, seed: int, step: int) -> None:
+    """Kill the writer of a copy at store calls of each change, ``step`` apart."""
     kinds = len(changes(random.Random(seed)))
     for turn in range(turns):
-        DeadlyStore.after = turn // kinds % 2 == 1
-        for number in range(turn % 2, 400, 2):
+        DeadlyStore.after = (turn + turn // kinds) % 2 == 1
+        for number in range(turn % step, 400, step):
             copy = shutil.copytree(uri, f"{uri}-{turn}-{number}")
             location = WrappedLocation(copy, wrap=DeadlyStore)
 
@@ -188,11 +188,12 @@ def make(uri: str, *, stable: bool) -> lt.Table:
 
 def main(arguments: list[str]) -> None:
     """Make a table and let its writers die."""
-    kind, uri, turns, seed = arguments[0], arguments[1], int(arguments[2]), int(arguments[3])
+    kind, uri, *rest = arguments
+    turns, seed, step = map(int, rest)
     pa.set_cpu_count(1)
     warm_up()
     make(uri, stable=seed % 2 == 1)
-    {"moments": at_random_moments, "calls": at_every_call}[kind](uri, turns, seed)
+    {"moments": at_random_moments, "calls": at_every_call}[kind](uri, turns, seed, step)
     left = [str(one) for one in Path(uri).rglob("*.tmp*")]
     sys.stdout.write(f"{len(left)} files of dead writers\n")
 

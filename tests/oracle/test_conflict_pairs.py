@@ -8,7 +8,7 @@ nothing behind.
 import csv
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from tests.acts import ACTS, BASE_VERSION, ONCE, make_base, rows_from
+from tests.acts import ACTS, BASE_VERSION, ONCE, by_turns, make_base, rows_from
 from tests.conftest import GOLDEN
 
 pytestmark = pytest.mark.oracle
@@ -193,18 +193,6 @@ def outcome(run: Callable[[], Any]) -> str:
     except lt.ConflictError as error:
         return "retry" if error.retryable else "stop"
     return "ok"
-
-
-def by_turns(names: Iterable[str]) -> list[Any]:
-    """Pair each name with both kinds of tables; one of the two waits for the long runs."""
-    return [
-        pytest.param(
-            name, stable, marks=[pytest.mark.soak] if stable != bool(number % 2) else [],
-            id=f"{name}, {'stable ids' if stable else 'addresses'}",
-        )
-        for number, name in enumerate(names)
-        for stable in (False, True)
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("first", "base"), by_turns(ACTS), indirect=["base"])

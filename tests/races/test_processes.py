@@ -70,7 +70,7 @@ def test_eight_processes_do_fifty_things_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("stable", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_two_processes_merge_the_same_keys(tmp_path: Path, stable: bool) -> None:
     uri = tmp_path / "t"
     lt.create_table(uri, rows(["old"], 0), stable_row_ids=stable)
