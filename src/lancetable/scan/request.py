@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, SupportsIndex, TypeAlias, get_args
 
 import pyarrow.compute as pc
 
@@ -61,12 +61,18 @@ class ScanRequest:
     blobs: Blobs = "descriptions"
 
     def __post_init__(self) -> None:
-        if self.limit is not None and self.limit < 0:
-            raise InputError(f"limit must not be negative, it is {self.limit}")
-        if self.offset < 0:
-            raise InputError(f"offset must not be negative, it is {self.offset}")
+        _check_number("limit", 0 if self.limit is None else self.limit)
+        _check_number("offset", self.offset)
         if self.blobs not in get_args(Blobs):
             raise InputError(f"blobs must be 'descriptions' or 'bytes', not {self.blobs!r}")
+
+
+def _check_number(name: str, value: object) -> None:
+    """Refuse a limit or an offset that counts no rows."""
+    if not isinstance(value, SupportsIndex) or isinstance(value, bool):
+        raise InputError(f"{name} must be a whole number, it is {value!r}")
+    if value.__index__() < 0:
+        raise InputError(f"{name} must not be negative, it is {value!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ Nothing here loads pyarrow or numpy before it is needed, so that opening and cou
 
 from collections.abc import Mapping
 from datetime import datetime
+from os import PathLike
 from typing import TYPE_CHECKING
 
 from lancetable.commit import versions
@@ -14,8 +15,6 @@ from lancetable.table.columns import ColumnsTable
 from lancetable.table.writing import commit_options
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     import pyarrow as pa
 
     from lancetable.commit.options import CommitOptions
@@ -125,6 +124,8 @@ def _location(
     wanted = known.get(durability) if isinstance(durability, str) else durability
     if wanted is None:
         raise InputError(f"durability is {durability!r}; use one of {', '.join(known)}")
+    if not isinstance(uri, str | PathLike):
+        raise InputError(f"the address of a table is a text or a path, not {uri!r}")
     return TableLocation(str(uri), dict(storage_options or {}), wanted)
 
 

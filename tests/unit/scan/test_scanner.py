@@ -1,11 +1,12 @@
 """Scans of golden tables: the same rows whatever the way they are asked for."""
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from lancetable import open_table
-from lancetable.errors import ExpressionError, SchemaError
+from lancetable.errors import ExpressionError, InputError, SchemaError
 from tests.same import assert_same_table
 
 TABLES = ("delete_arrow", "nested", "add_columns", "multi_fragment", "nested_v01", "all_types")
@@ -150,3 +151,13 @@ def test_mistakes_are_named(golden):
         table.scan(where="nam = 'x'").to_arrow()
     with pytest.raises(ExpressionError, match="true or false"):
         table.count("id + 1")
+
+
+@pytest.mark.parametrize("wrong", ["5", 1.5, True])
+def test_limits_and_offsets_are_whole_numbers(golden, wrong):
+    table = opened(golden, "delete_arrow")
+    with pytest.raises(InputError, match="limit must be a whole number"):
+        table.scan(limit=wrong)
+    with pytest.raises(InputError, match="offset must be a whole number"):
+        table.scan(offset=wrong)
+    assert table.scan(limit=np.int64(2)).to_arrow().num_rows == 2
