@@ -1,7 +1,8 @@
 """Compiles the kernels while the package is built, where a C compiler is at hand.
 
 Nothing needs them: without a compiler the package is built without the library, and NumPy does the
-same work more slowly.
+same work more slowly. ``python hatch_build.py`` compiles them in place after a change, and
+``python hatch_build.py --sanitize`` with checks of every address and of undefined behaviour.
 """
 
 import os
@@ -10,13 +11,19 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ImportError:
+    # Run by hand, outside a build.
+    BuildHookInterface = object  # type: ignore[assignment,misc]
 
 FOLDER = "src/lancetable/format/encoding/kernels"
 FLAGS = ["-O3", "-fPIC", "-shared", "-std=c11", "-fno-strict-aliasing"]
+SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
 ENDINGS = {"win32": "dll", "darwin": "dylib"}
 
 
@@ -27,9 +34,8 @@ class CompiledKernels(BuildHookInterface):  # type: ignore[type-arg]
         """Compile, and say so in the name of the wheel."""
         if self.target_name != "wheel":
             return
-        name = f"_kernels.{ENDINGS.get(sys.platform, 'so')}"
-        target = Path(self.root) / FOLDER / name
-        if not compile_library(Path(self.root) / FOLDER / "c/kernels.c", target):
+        target = library_in(Path(self.root))
+        if not compile_library(target):
             target.unlink(missing_ok=True)
             return
         build_data["pure_python"] = False
@@ -37,16 +43,22 @@ class CompiledKernels(BuildHookInterface):  # type: ignore[type-arg]
         build_data["tag"] = f"py3-none-{platform}"
         if version != "editable":
             build_data["force_include"][str(target)] = str(
-                Path("lancetable/format/encoding/kernels") / name
+                Path("lancetable/format/encoding/kernels") / target.name
             )
 
 
-def compile_library(source: Path, target: Path) -> bool:
-    """Compile one file into a library; say whether that worked."""
+def library_in(root: Path) -> Path:
+    """Return where the library of a source tree belongs."""
+    return root / FOLDER / f"_kernels.{ENDINGS.get(sys.platform, 'so')}"
+
+
+def compile_library(target: Path, flags: Sequence[str] = ()) -> bool:
+    """Compile the C files beside a library into it; say whether that worked."""
+    sources = [str(path) for path in sorted((target.parent / "c").glob("*.c"))]
     for compiler in _compilers():
-        with tempfile.TemporaryDirectory() as folder:
-            built = Path(folder) / target.name
-            command = [*compiler, *FLAGS, "-o", str(built), str(source)]
+        with tempfile.TemporaryDirectory() as scratch:
+            built = Path(scratch) / target.name
+            command = [*compiler, *FLAGS, *flags, "-o", str(built), *sources]
             try:
                 done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
             except OSError:
@@ -69,3 +81,9 @@ def _compilers() -> list[list[str]]:
     except ImportError:
         return found
     return [*found, [sys.executable, "-m", "ziglang", "cc"]]
+
+
+if __name__ == "__main__":
+    wanted = SANITIZED if "--sanitize" in sys.argv else ()
+    if not compile_library(library_in(Path(__file__).resolve().parent), wanted):
+        sys.exit("no C compiler was found, or none could compile the kernels")
