@@ -4,7 +4,9 @@ A warm range of a mapped file costs a fraction of a microsecond. Opening a map c
 reading a small file whole, and keeps a descriptor open, so small files are simply read.
 
 Creating a file that must not exist yet is a hard link: the content is complete under another name
-before the link makes it visible, and of many links to one name exactly one succeeds.
+before the link makes it visible, and of many links to one name exactly one succeeds. Without hard
+links it is a rename that does not replace; without that too it is refused, as a name that is
+created first and filled afterwards stays behind half filled when the writer dies.
 """
 
 import errno
@@ -17,6 +19,7 @@ from enum import Enum
 from lancetable.errors import ExistsError, FileNotFoundInStoreError, StoreError
 from lancetable.store.base import Bytes, Entry, ReadableFile, WritableFile
 from lancetable.store.ranges import ByteRange
+from lancetable.store.rename import CANNOT, rename_if_absent
 
 MAP_FROM_BYTES = 64 * 1024
 MOST_PARTS = 512
@@ -158,17 +161,15 @@ class LocalStore:
             raise _translated(cause, full) from cause
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        """Write a file beside the name and link it there."""
+        """Write a file beside the name and give it the name in one step."""
         full = self._full(path)
         staged = self._stage(full, content)
         try:
-            os.link(staged, full)
+            _name_if_absent(staged, full)
         except FileExistsError:
             raise ExistsError(f"{full}: there is such a file already") from None
         except OSError as cause:
-            if cause.errno not in _WITHOUT_LINKS:
-                raise _translated(cause, full) from cause
-            _copy_if_absent(full, content)
+            raise _translated(cause, full) from cause
         finally:
             _remove(staged)
         self._settle(full)
@@ -265,15 +266,25 @@ def _write_all(descriptor: int, parts: Sequence[Bytes]) -> None:
             views[0] = views[0][written:]
 
 
-def _copy_if_absent(full: str, content: bytes) -> None:
-    """Create the final name directly, for file systems without hard links.
-
-    Only one writer can create the name. A reader may meet the file before it is complete, but a
-    manifest that is cut off is recognised by its missing end.
-    """
-    file = LocalFile(full, _create_new(full), is_durable=False)
-    file.write([content])
-    file.close()
+def _name_if_absent(staged: str, full: str) -> None:
+    """Give a complete file its name, which must be free."""
+    try:
+        os.link(staged, full)
+    except OSError as cause:
+        if cause.errno not in _WITHOUT_LINKS:
+            raise
+    else:
+        return
+    try:
+        rename_if_absent(staged, full)
+    except OSError as cause:
+        if cause.errno not in CANNOT:
+            raise
+        raise OSError(
+            cause.errno,
+            "the file system has neither hard links nor a rename that does not replace, so no "
+            "version can be made safely; put the table on another file system",
+        ) from cause
 
 
 def _sync_folder(full: str) -> None:
