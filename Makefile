@@ -35,7 +35,7 @@ install = $(if $(UV),uv pip install --quiet --python $(1)/bin/python,\
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(DEV) ## prepare .venv; every other target does it by itself
@@ -51,6 +51,10 @@ test: $(ORACLE) ## everything but the soak runs and Spark, the comparison with p
 .PHONY: test-spark
 test-spark: $(ORACLE) $(SPARK) ## what runs on a real Spark session; needs Java
 	$(PYTEST) -q -n $(JOBS) --dist loadfile -m 'spark and not soak' tests/spark
+
+.PHONY: test-releases
+test-releases: $(ORACLE) ## older releases of pylance read our tables; installs each for a moment
+	$(PYTEST) -q -m releases tests/oracle
 
 .PHONY: test-fast
 test-fast: $(DEV) ## unit, contract, property and architecture tests, in under a minute

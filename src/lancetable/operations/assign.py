@@ -3,9 +3,12 @@
 Numbers, texts and times are cast value by value and refused where a value would change; floating
 point numbers may be rounded to a narrower column. Lists and structs follow the rules of appended
 data.
+
+A path sets a part of a struct: the other parts stay as they are. A struct that is null becomes one
+that holds the part and nulls beside it, unless the part is set to null too: then it stays null.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancetable.errors import InputError, SchemaError
-from lancetable.expression import Expression, bind, evaluate, parse
+from lancetable.expression import Expression, bind, columns, evaluate, parse
 from lancetable.format.schema.model import Field, Schema
+from lancetable.format.schema.project import resolve, split_path
 from lancetable.operations.casts import CastPlanner, as_type
 from lancetable.operations.fit import refuse_nulls, write_type
 
@@ -22,11 +26,33 @@ _types = pa.types
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
-    """A top-level column and the bound expression it is set to."""
+class Part:
+    """What is set: the field, by the names of its steps from the column down, and its value."""
 
+    path: tuple[str, ...]
+    """Empty for the column itself."""
     field: Field
     expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A top-level column and the bound expressions that it or its parts are set to."""
+
+    field: Field
+    parts: tuple[Part, ...]
+    old: str | None
+    """The column of a batch that has the old values; ``None`` when there are none."""
+
+    @property
+    def is_whole(self) -> bool:
+        """True when the old values do not matter."""
+        return not self.parts[0].path
+
+    def inputs(self) -> set[str]:
+        """Return the columns of a batch that are read."""
+        used = {path[0] for part in self.parts for path in columns(part.expression)}
+        return used if self.is_whole or self.old is None else used | {self.old}
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
         """Return what the column becomes for the rows of a batch.
@@ -35,7 +61,42 @@ class Assignment:
             ExpressionError: a value cannot be computed.
             InputError: a value does not fit the column.
         """
-        return assigned(self.field, evaluate(self.expression, batch))
+        if self.is_whole:
+            return assigned(self.field, evaluate(self.parts[0].expression, batch))
+        name = self.field.name
+        new = {}
+        for part in self.parts:
+            values = _joined(evaluate(part.expression, batch))
+            path = ".".join((name, *part.path))
+            new[part.path] = exact_cast(path, values, write_type(part.field))
+        if self.old is None:
+            old = pa.nulls(batch.num_rows, write_type(self.field))
+        else:
+            old = exact_cast(name, _joined(batch.column(self.old)), write_type(self.field))
+        made = _with_parts(old, new)
+        refuse_nulls(made, self.field, name)
+        return made
+
+
+def _joined(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _with_parts(old: pa.Array, new: Mapping[tuple[str, ...], pa.Array]) -> pa.Array:
+    """Return structs with some of their parts, by path, in place of the old ones."""
+    if () in new:
+        return new[()]
+    children, is_set = [], old.is_valid()
+    for place in range(old.type.num_fields):
+        child = old.type.field(place)
+        below = {path[1:]: values for path, values in new.items() if path[0] == child.name}
+        # A part of a missing struct is missing, whatever is stored for it.
+        values = pc.struct_field(old, [place])
+        if below:
+            values = _with_parts(values, below)
+            is_set = pc.or_(is_set, values.is_valid())
+        children.append(values)
+    return pa.StructArray.from_arrays(children, fields=list(old.type), mask=pc.invert(is_set))
 
 
 def parse_assignments(values: Mapping[str, str | Expression]) -> dict[str, Expression]:
@@ -53,23 +114,56 @@ def parse_assignments(values: Mapping[str, str | Expression]) -> dict[str, Expre
 
 
 def bind_assignments(
-    values: Mapping[str, Expression], schema: Schema, names: pa.Schema
+    values: Mapping[str, Expression], schema: Schema, names: pa.Schema, old: str | None = ""
 ) -> tuple[Assignment, ...]:
     """Return assignments in the order of the schema; expressions may name what ``names`` has.
 
+    ``old`` stands before the names of columns in ``names``; ``None`` when rows have no old values.
+
     Raises:
-        SchemaError: a column is unknown.
+        SchemaError: a column is unknown, or is set twice.
         ExpressionError: an expression does not fit the columns.
     """
-    fields = {field.name: field for field in schema.fields}
-    for name in values:
-        if name not in fields:
-            raise unknown_column(name, schema)
+    parts: dict[str, list[Part]] = {}
+    for name, expression in values.items():
+        path = settable(name, schema)
+        part = Part(tuple(one.name for one in path[1:]), path[-1], bind(expression, names))
+        parts.setdefault(path[0].name, []).append(part)
+    for name, chosen in parts.items():
+        _refuse_overlaps(name, chosen)
     return tuple(
-        Assignment(field, bind(values[field.name], names))
+        Assignment(field, tuple(parts[field.name]), None if old is None else f"{old}{field.name}")
         for field in schema.fields
-        if field.name in values
+        if field.name in parts
     )
+
+
+def settable(name: str, schema: Schema) -> tuple[Field, ...]:
+    """Return the fields from a column down to the one that is to be set.
+
+    Raises:
+        SchemaError: there is no such column, or it is no part of structs alone.
+    """
+    tops = {field.name for field in schema.fields}
+    if name not in tops and split_path(name)[0] not in tops:
+        raise unknown_column(name, schema)
+    path = resolve(schema, name)
+    for above in path[:-1]:
+        if above.logical_type != "struct":
+            raise SchemaError(
+                f"column {name!r} cannot be set, as {above.name!r} is no struct but of type "
+                f"{above.logical_type!r}; set the whole column"
+            )
+    return path
+
+
+def _refuse_overlaps(name: str, parts: Sequence[Part]) -> None:
+    for number, one in enumerate(parts):
+        for other in parts[number + 1 :]:
+            short, long = sorted((one.path, other.path), key=len)
+            if long[: len(short)] == short:
+                first, second = (".".join((name, *path)) for path in (short, long))
+                raise SchemaError(f"columns {first!r} and {second!r} overlap; set one of them")
 
 
 def unknown_column(name: str, schema: Schema) -> SchemaError:
@@ -84,9 +178,7 @@ def assigned(field: Field, array: pa.Array) -> pa.Array:
     Raises:
         InputError: a value does not fit, or is null where it must not be.
     """
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    made = exact_cast(field.name, array, write_type(field))
+    made = exact_cast(field.name, _joined(array), write_type(field))
     refuse_nulls(made, field, field.name)
     return made
 

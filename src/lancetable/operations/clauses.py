@@ -5,7 +5,7 @@ of the table, or of the source where there is no row of the table or no such col
 """
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -78,11 +78,11 @@ class BoundClause(NamedTuple):
 
     def condition_sides(self) -> Sides:
         """Return the columns that the condition reads."""
-        return sides_of([] if self.condition is None else [self.condition])
+        return sides_of(() if self.condition is None else {p[0] for p in columns(self.condition)})
 
     def value_sides(self) -> Sides:
         """Return the columns that the values are made of."""
-        read = sides_of([one.expression for one in self.assignments])
+        read = sides_of({name for one in self.assignments for name in one.inputs()})
         return Sides(read.target, tuple(dict.fromkeys((*self.copied, *read.source))))
 
 
@@ -116,7 +116,8 @@ def _bound(clause: Clause, schema: Schema, source: pa.Schema, names: pa.Schema) 
         copied = tuple(one.name for one in schema.fields if one.name in source.names)
     elif clause.values is not None:
         values = {name: _sided(value, names) for name, value in clause.values.items()}
-        assignments = bind_assignments(values, schema, names)
+        old = None if clause.act is Act.INSERT else f"{TARGET}."
+        assignments = bind_assignments(values, schema, names, old)
     bound = BoundClause(clause.when, clause.act, copied, assignments, condition)
     if clause.act is Act.INSERT:
         _refuse_gaps(bound, schema)
@@ -148,12 +149,12 @@ def _sided(expression: Expression, names: pa.Schema) -> Expression:
     return replace(expression, path=(f"{side}.{first}", *rest))
 
 
-def sides_of(expressions: Sequence[Expression]) -> Sides:
-    """Return the columns that bound expressions read."""
-    paths = sorted({path[0] for expression in expressions for path in columns(expression)})
+def sides_of(names: Iterable[str]) -> Sides:
+    """Return columns that are named by their side, by side."""
+    listed = sorted(names)
     return Sides(
-        tuple(path.removeprefix("target.") for path in paths if path.startswith("target.")),
-        tuple(path.removeprefix("source.") for path in paths if path.startswith("source.")),
+        tuple(name.removeprefix("target.") for name in listed if name.startswith("target.")),
+        tuple(name.removeprefix("source.") for name in listed if name.startswith("source.")),
     )
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from lancetable.errors import InputError
 from lancetable.expression import Expression, columns, evaluate
 from lancetable.format.schema.model import Field
-from lancetable.operations.assign import assigned, exact_cast
+from lancetable.operations.assign import Assignment, assigned, exact_cast
 from lancetable.operations.fit import write_type
 from lancetable.operations.join import KeyIndex
 from lancetable.operations.kept import Kept
@@ -55,6 +55,23 @@ class SqlMaker:
             assigned(field_, evaluate(one, batch))
             for field_, one in zip(fields, self.expressions, strict=True)
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class AssignMaker:
+    """What columns that are there, or parts of them, are set to."""
+
+    assignments: tuple[Assignment, ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return tuple(sorted({name for one in self.assignments for name in one.inputs()}))
+
+    def make(self, batch: pa.RecordBatch, fields: Sequence[Field], place: str) -> list[pa.Array]:
+        """Compute the columns; the fields are those of the assignments."""
+        del fields, place
+        return [one.values(batch) for one in self.assignments]
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class MergeBuilder:
         return self._add(When.MATCHED, Act.UPDATE, None, condition)
 
     def when_matched_update(self, set: Values, condition: Where = None) -> "MergeBuilder":  # noqa: A002
-        """Set some columns to SQL expressions."""
+        """Set some columns, or parts of structs by their paths, to SQL expressions."""
         return self._add(When.MATCHED, Act.UPDATE, set, condition)
 
     def when_matched_delete(self, condition: Where = None) -> "MergeBuilder":

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError, SchemaError
 from lancetable.format.schema.model import Schema
-from lancetable.format.schema.project import resolve
+from lancetable.format.schema.project import resolve, split_path
 from lancetable.operations.clauses import Clause, source_columns
 from lancetable.operations.fit import Fit, fit
 from lancetable.operations.grow import grown
@@ -49,7 +49,7 @@ def merged_schema(
     schema = snapshot.manifest.schema
     if not evolves:
         return schema
-    wanted = {name for clause in clauses for name in clause.values or ()}
+    wanted = {split_path(name)[0] for clause in clauses for name in clause.values or ()}
     takes_all = any(clause.takes_all for clause in clauses)
     chosen = [field for field in source if takes_all or field.name in wanted]
     return grown(schema, pa.schema(chosen), next_field_id(snapshot.manifest))

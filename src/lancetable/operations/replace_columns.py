@@ -6,7 +6,7 @@
    that file is replaced (DataReplacement); else older files give the columns up (Update).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from lancetable.operations.assign import parse_assignments, unknown_column
 from lancetable.operations.changes import DEFAULTS, ChangeOptions, Updated, UpdateResult
 from lancetable.operations.extend import Extension
 from lancetable.operations.joined import joined
-from lancetable.operations.makers import SqlMaker
+from lancetable.operations.makers import AssignMaker, Maker
 from lancetable.operations.moved import target_of
 from lancetable.operations.new_files import with_columns
 from lancetable.operations.retry import repeat
@@ -50,10 +50,12 @@ def replace_columns(
         CommitError: nothing was changed.
     """
     parsed = parse_assignments(values)
-    bound = bound_to(snapshot.manifest.schema, parsed)
-    maker = SqlMaker(tuple(one.expression for one in bound))
-    names = tuple(one.field.name for one in bound)
-    return _replace(snapshot, names, Extension(maker, options), options)
+
+    def make(latest: Snapshot) -> tuple[Maker, tuple[str, ...]]:
+        bound = bound_to(latest.manifest.schema, parsed)
+        return AssignMaker(bound), tuple(one.field.name for one in bound)
+
+    return _replace(snapshot, make, options)
 
 
 def replace_columns_from(
@@ -71,14 +73,20 @@ def replace_columns_from(
     """
     with joined(snapshot, data, on, is_complete=True) as (maker, fields):
         names = tuple(one.name for one in fields)
-        return _replace(snapshot, names, Extension(maker, options), options)
+        return _replace(snapshot, lambda _: (maker, names), options)
 
 
 def _replace(
-    snapshot: Snapshot, names: tuple[str, ...], extension: Extension, options: ChangeOptions
+    snapshot: Snapshot,
+    make: Callable[[Snapshot], tuple[Maker, tuple[str, ...]]],
+    options: ChangeOptions,
 ) -> Updated:
+    """Replace the columns that a maker, given a version, gives for it."""
+    extension = Extension(make(snapshot)[0], options)
+
     def attempt(latest: Snapshot) -> Updated:
         schema = latest.manifest.schema
+        extension.maker, names = make(latest)
         rows = Readers(latest).starts[-1]
         if not len(latest.manifest.fragments):
             return Updated(latest, UpdateResult(latest.version))

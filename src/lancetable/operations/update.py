@@ -16,7 +16,7 @@ import pyarrow as pa
 from lancetable.commit.committer import commit
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Update
-from lancetable.expression import Expression, columns
+from lancetable.expression import Expression
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.projection import SYSTEM_COLUMNS
@@ -115,8 +115,8 @@ def bound_to(schema: Schema, values: Mapping[str, Expression]) -> tuple[Assignme
 def system_columns(assignments: tuple[Assignment, ...], schema: Schema) -> tuple[str, ...]:
     """Return the system columns that expressions read."""
     names = {field.name for field in schema.fields}
-    paths = {path[0] for one in assignments for path in columns(one.expression)}
-    return tuple(name for name in SYSTEM_COLUMNS if name in paths and name not in names)
+    used = {name for one in assignments for name in one.inputs()}
+    return tuple(name for name in SYSTEM_COLUMNS if name in used and name not in names)
 
 
 def set_ids(assignments: tuple[Assignment, ...]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from lancetable.commit.committer import commit
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Update, UpdateMode
-from lancetable.expression import Expression, columns
+from lancetable.expression import Expression
 from lancetable.format.manifest import Fragment
 from lancetable.format.manifest.roaring import encode_bitmap
 from lancetable.format.schema.model import Schema
@@ -126,7 +126,7 @@ def _rewritten(
 ) -> Iterator[pa.RecordBatch]:
     schema = task.part.manifest.schema
     names = tuple(one.field.name for one in assignments)
-    used = sorted({path[0] for one in assignments for path in columns(one.expression)})
+    used = sorted({name for one in assignments for name in one.inputs()})
     old = plan(schema, ScanRequest(names, blobs="bytes"))
     read = plan(schema, ScanRequest(tuple(used), blobs="bytes"))
     for window in part_windows(old, readers):

@@ -70,7 +70,9 @@ class ChangingTable(WritingTable):
         """Set columns to SQL expressions, in all rows or where a predicate is true.
 
         Args:
-            set: the new value of each column, as SQL over the old values.
+            set: the new value of each column, as SQL over the old values. A path such as
+                ``address.city`` sets a part of a struct; a struct that is null becomes one with
+                that part, unless the part is null too.
             where: which rows.
             mode: ``rows`` writes the changed rows anew; ``columns`` writes the changed columns of
                 whole fragments, which pays when most rows change but few columns.
