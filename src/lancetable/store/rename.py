@@ -12,7 +12,6 @@ Windows   the ordinary rename     none, it never replaces
 ========  ======================  ==================================
 """
 
-import ctypes
 import errno
 import os
 import sys
@@ -44,6 +43,8 @@ def rename_if_absent(source: str, target: str) -> None:
 
 def _rename(source: bytes, target: bytes) -> int:
     """Return the error number, 0 for none."""
+    import ctypes  # noqa: PLC0415 - seldom needed, and a tenth of the time to open a table
+
     library = ctypes.CDLL(None, use_errno=True)
     try:
         if sys.platform == "darwin":
