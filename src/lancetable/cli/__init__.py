@@ -1,4 +1,4 @@
-"""The command line: looks into tables and data files, and never writes."""
+"""The command line: looks into tables and data files, and looks after versions."""
 
 from lancetable.cli.app import app, main
 

@@ -12,14 +12,14 @@ from typing import Annotated, ParamSpec
 import typer
 
 import lancetable
-from lancetable.cli import file, table
+from lancetable.cli import file, refs, table, whole
 from lancetable.errors import LanceTableError
 
 P = ParamSpec("P")
 
 app = typer.Typer(
     name="lancetable",
-    help="Look into Lance tables and their data files.",
+    help="Look into Lance tables and their data files, and look after their versions.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -70,8 +70,18 @@ for _command in (
     table.fragments,
     table.files,
     file.pages,
+    whole.clone,
+    whole.restore,
 ):
     app.command()(_with_one_line_errors(_command))
+
+for _group, _name, _commands in (
+    (refs.tag_app, "tag", refs.TAG_COMMANDS),
+    (refs.branch_app, "branch", refs.BRANCH_COMMANDS),
+):
+    for _verb, _action in _commands.items():
+        _group.command(_verb)(_with_one_line_errors(_action))
+    app.add_typer(_group, name=_name)
 
 
 def main() -> None:

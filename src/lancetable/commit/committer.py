@@ -9,8 +9,6 @@ import random
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -18,6 +16,7 @@ from lancetable.commit.apply import Context, State, apply
 from lancetable.commit.catchup import Tip, load_next, newer_versions, scheme_of
 from lancetable.commit.conflicts import Compatible, Conflicting, Facts, Rebased, judge
 from lancetable.commit.find import find_fragments
+from lancetable.commit.library import this_writer
 from lancetable.commit.options import CommitOptions, CommitResult, CreateMode
 from lancetable.commit.publish import claim, discard, refresh_hint, write_transaction
 from lancetable.commit.rebase import merge_deletions
@@ -35,7 +34,7 @@ from lancetable.errors import (
     TableNotFoundError,
     UnknownOutcomeError,
 )
-from lancetable.format.manifest import Manifest, WriterVersion
+from lancetable.format.manifest import Manifest
 from lancetable.format.manifest.codec import EncodedManifest, encode_manifest
 from lancetable.format.manifest.envelope import section
 from lancetable.format.manifest.flags import Feature, check_writable
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CommitOptions", "CommitResult", "CreateMode", "commit", "create"]
 
-LIBRARY = "lancetable"
 FIRST_STORAGE_VERSION = "2.1"
 _DEFAULT = CommitOptions()
 _LONGEST_PAUSE = 0.25
@@ -242,7 +240,7 @@ class _Commit:
         snapshot = tip.snapshot
         context = Context(
             now=datetime.now(UTC),
-            writer=WriterVersion(LIBRARY, _version()),
+            writer=this_writer(),
             indices=snapshot.indices,
             restored=self._restored(mine.operation),
             storage_version=self.storage_version,
@@ -295,9 +293,3 @@ def _index_section(tip: Tip, state: State) -> bytes | None:
 def _pause(longest: float) -> None:
     """Wait for a random time, so that writers who met once do not meet again."""
     time.sleep(random.uniform(0.0, longest))  # noqa: S311 - no secret
-
-
-@cache
-def _version() -> str:
-    # Looked up by name: the package itself is above everything inside it.
-    return str(import_module("lancetable").__version__)

@@ -50,6 +50,8 @@ class BranchInfo(NamedTuple):
     created_at: datetime | None
     manifest_size: int | None
     metadata: Mapping[str, str]
+    identifier: tuple[tuple[int, str], ...] = ()
+    """The versions at which it and its parents began, each with a random name; old ones lack it."""
 
 
 def tags(location: TableLocation) -> dict[str, TagInfo]:
@@ -90,11 +92,7 @@ def read_tag(store: Store, name: str) -> TagInfo:
         RefNotFoundError: there is no such tag.
         CorruptError: its file is damaged.
     """
-    if not is_tag_name(name):
-        raise InputError(
-            f"{name!r} is no name for a tag; letters, digits, dots, dashes and underscores are"
-        )
-    record = _Record.read(store, f"{TAGS}/{name}{_SUFFIX}")
+    record = _Record.read(store, tag_path(name))
     if record is None:
         raise _missing("tag", name, _names(store, TAGS, is_tag_name))
     return TagInfo(
@@ -116,8 +114,7 @@ def read_branch(store: Store, name: str) -> BranchInfo:
         RefNotFoundError: there is no such branch.
         CorruptError: its file is damaged.
     """
-    check_branch_name(name)
-    record = _Record.read(store, f"{BRANCHES}/{name.replace('/', '%2F')}{_SUFFIX}")
+    record = _Record.read(store, branch_path(name))
     if record is None:
         raise missing_branch(store, name)
     return BranchInfo(
@@ -127,7 +124,31 @@ def read_branch(store: Store, name: str) -> BranchInfo:
         record.time("createAt"),
         record.size("manifestSize"),
         record.texts("metadata"),
+        record.chain("identifier"),
     )
+
+
+def tag_path(name: str) -> str:
+    """Return the path of the file of a tag.
+
+    Raises:
+        InputError: tags cannot be called so.
+    """
+    if not is_tag_name(name):
+        raise InputError(
+            f"{name!r} is no name for a tag; letters, digits, dots, dashes and underscores are"
+        )
+    return f"{TAGS}/{name}{_SUFFIX}"
+
+
+def branch_path(name: str) -> str:
+    """Return the path of the file of a branch.
+
+    Raises:
+        InputError: branches cannot be called so.
+    """
+    check_branch_name(name)
+    return f"{BRANCHES}/{name.replace('/', '%2F')}{_SUFFIX}"
 
 
 def branch_folder(name: str) -> str:
@@ -248,3 +269,14 @@ class _Record:
         if not isinstance(value, dict):
             return {}
         return {str(name): str(text) for name, text in value.items()}
+
+    def chain(self, key: str) -> tuple[tuple[int, str], ...]:
+        """Return pairs of a version and a random name, as branches are identified by."""
+        value = self._content.get(key)
+        pairs = value.get("version_mapping") if isinstance(value, dict) else None
+        if not isinstance(pairs, list):
+            return ()
+        try:
+            return tuple((int(version), str(name)) for version, name in pairs)
+        except (TypeError, ValueError):
+            raise self._wrong(key, "a list of versions and names") from None

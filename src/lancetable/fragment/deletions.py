@@ -14,7 +14,7 @@ from lancetable.errors import CorruptError, FileNotFoundInStoreError
 from lancetable.format.manifest.deletions import choose_kind, decode_deletions, encode_deletions
 from lancetable.format.manifest.model import DeletionFile, DeletionKind, Fragment
 from lancetable.format.manifest.names import deletion_path
-from lancetable.fragment.source import Source
+from lancetable.fragment.source import Source, whose
 from lancetable.store import Store
 
 Offsets = npt.NDArray[np.int64]
@@ -71,6 +71,7 @@ def load_deletions(
         raise FileNotFoundInStoreError(
             f"{path}: version {source.manifest.version} needs this deletion file"
             f" for fragment {fragment.id}, but it is missing"
+            f"{whose(source.manifest, deletion_file.base_id)}"
         ) from cause
     try:
         offsets = decode_deletions(

@@ -16,7 +16,7 @@ from lancetable.file.legacy import LegacyFile, read_manifest_dictionary
 from lancetable.format.manifest.model import DataFile, Fragment
 from lancetable.format.schema.types import arrow_type
 from lancetable.fragment.projection import TOMBSTONE
-from lancetable.fragment.source import Source
+from lancetable.fragment.source import Source, whose
 from lancetable.store import ReadableFile
 
 DataFileReader: TypeAlias = FileReader | LegacyFile
@@ -106,6 +106,7 @@ class DataFiles:
             raise FileNotFoundInStoreError(
                 f"{path}: version {self.source.manifest.version} needs this data file"
                 f" for fragment {fragment.id}, but it is missing"
+                f"{whose(self.source.manifest, data_file.base_id)}"
             ) from cause
         return self._open.add(key, self._reader(file, path, data_file), file.size)
 

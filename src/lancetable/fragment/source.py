@@ -33,3 +33,14 @@ class Source(Protocol):
     ) -> tuple[Store, str]:
         """Return the store and the path of a deletion file."""
         ...
+
+
+def whose(manifest: Manifest, base_id: int | None) -> str:
+    """Say below which base a missing file was looked for, when it is not the table's own."""
+    base = None if base_id is None else manifest.base_path(base_id)
+    if base is None:
+        return ""
+    return (
+        f" from {base.path}, to which a clone, a branch or a table with several bases refers; was"
+        " that table moved, removed or cleaned?"
+    )

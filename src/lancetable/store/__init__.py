@@ -1,6 +1,7 @@
 """Bytes in, bytes out: the only package that touches a disk or a network."""
 
 from lancetable.store.base import Bytes, Entry, ReadableFile, Store, WritableFile
+from lancetable.store.copy import copy_object, share_object
 from lancetable.store.local import Durability, LocalStore, MemoryFile
 from lancetable.store.location import TableLocation
 from lancetable.store.memory import MemoryStore
@@ -18,5 +19,7 @@ __all__ = [
     "Store",
     "TableLocation",
     "WritableFile",
+    "copy_object",
     "merge_neighbours",
+    "share_object",
 ]

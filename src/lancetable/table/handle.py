@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lancetable.commit import versions
 from lancetable.errors import InputError
 from lancetable.store import Durability, TableLocation
-from lancetable.table.columns import ColumnsTable
+from lancetable.table.versioned import VersionedTable
 from lancetable.table.writing import commit_options
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lancetable.fragment.writer import WriteOptions
 
 
-class Table(ColumnsTable):
+class Table(VersionedTable):
     """One version of a table. ``refresh`` and ``checkout`` move it to another, and so do writes."""
 
     __slots__ = ()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-from lancetable.commit import refs, versions
+from lancetable.commit import versions
 from lancetable.errors import InputError
 from lancetable.format.manifest.codec import live_rows
 from lancetable.store import TableLocation
@@ -15,7 +15,6 @@ from lancetable.store import TableLocation
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lancetable.commit.refs import BranchInfo, TagInfo
     from lancetable.commit.snapshot import Snapshot
     from lancetable.commit.versions import VersionInfo
     from lancetable.format.manifest.model import Fragment, IndexSegment
@@ -90,16 +89,6 @@ class ReadingTable:
     def config(self) -> Mapping[str, str]:
         """The settings kept with the table."""
         return dict(self._snapshot.manifest.config or {})
-
-    @property
-    def tags(self) -> "Mapping[str, TagInfo]":
-        """The tags by name."""
-        return refs.tags(self._location)
-
-    @property
-    def branches(self) -> "Mapping[str, BranchInfo]":
-        """The branches by name."""
-        return refs.branches(self._location)
 
     @property
     def size(self) -> int:

@@ -1,0 +1,128 @@
+"""How are versions given names, and how do the names go: the files of tags, written.
+
+A new tag is created under a name that must not exist yet, so of several who create it one does. A
+tag that is moved is replaced as a whole: readers see where it was or where it is, and of several
+who move it the last one wins.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from lancetable.commit.refs import TagInfo, read_tag, tag_path
+from lancetable.commit.snapshot import Snapshot, shown
+from lancetable.errors import ExistsError, VersionNotFoundError
+from lancetable.store import Store
+
+
+class TagMove(NamedTuple):
+    """Where a tag was, and where it is now."""
+
+    before: TagInfo
+    after: TagInfo
+
+
+def create_tag(target: Snapshot, name: str, metadata: Mapping[str, str] | None = None) -> TagInfo:
+    """Give a version a name.
+
+    Raises:
+        InputError: tags cannot be called so.
+        ExistsError: there is such a tag.
+        VersionNotFoundError: the version was cleaned away meanwhile.
+    """
+    path = tag_path(name)
+    refs = target.location.open()
+    now = datetime.now(UTC)
+    made = _tag(target, name, now, now, metadata or {})
+    try:
+        refs.put_if_absent(path, _content(made))
+    except ExistsError:
+        there = read_tag(refs, name)
+        raise ExistsError(
+            f"there is a tag {name!r} already, on version {there.version}; move it, or choose "
+            "another name"
+        ) from None
+    try:
+        _check_still_there(target)
+    except VersionNotFoundError:
+        refs.delete(path)
+        raise
+    return made
+
+
+def move_tag(target: Snapshot, name: str) -> TagMove:
+    """Let a tag name another version; its metadata stays.
+
+    Raises:
+        RefNotFoundError: there is no such tag.
+        VersionNotFoundError: the version was cleaned away meanwhile.
+    """
+    refs = target.location.open()
+    before = read_tag(refs, name)
+    now = datetime.now(UTC)
+    after = _tag(target, name, before.created_at or now, now, before.metadata)
+    _check_still_there(target)
+    refs.put(tag_path(name), _content(after))
+    return TagMove(before, after)
+
+
+def describe_tag(refs: Store, name: str, metadata: Mapping[str, str]) -> TagInfo:
+    """Replace the metadata of a tag.
+
+    Raises:
+        RefNotFoundError: there is no such tag.
+    """
+    made = read_tag(refs, name)._replace(metadata=dict(metadata), updated_at=datetime.now(UTC))
+    refs.put(tag_path(name), _content(made))
+    return made
+
+
+def delete_tag(refs: Store, name: str) -> TagInfo:
+    """Remove a tag and return what it was; the version itself stays.
+
+    Raises:
+        RefNotFoundError: there is no such tag.
+    """
+    gone = read_tag(refs, name)
+    refs.delete(tag_path(name))
+    return gone
+
+
+def _tag(
+    target: Snapshot,
+    name: str,
+    created_at: datetime,
+    updated_at: datetime,
+    metadata: Mapping[str, str],
+) -> TagInfo:
+    size = len(target.store.read(target.manifest_path))
+    return TagInfo(
+        name, target.version, target.branch, created_at, updated_at, size, dict(metadata)
+    )
+
+
+def _check_still_there(target: Snapshot) -> None:
+    if not target.store.exists(target.manifest_path):
+        raise VersionNotFoundError(
+            f"{shown(target.store, target.manifest_path)}: version {target.version} was cleaned "
+            "away, so it cannot be named"
+        )
+
+
+def _content(tag: TagInfo) -> bytes:
+    record = {
+        "branch": tag.branch,
+        "version": tag.version,
+        "createdAt": _time(tag.created_at),
+        "updatedAt": _time(tag.updated_at),
+        "manifestSize": tag.manifest_size,
+        "metadata": dict(tag.metadata),
+    }
+    return json.dumps(record, indent=2, ensure_ascii=False).encode()
+
+
+def _time(moment: datetime | None) -> str | None:
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,57 @@
+"""Clone: a new table that begins with a version of another.
+
+1. A deep clone copies every file of the version. A shallow one copies none and refers to the
+   files of its source, so it lives only as long as they do.
+2. The first manifest is made, with the number of the version it was made of.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lancetable.commit.cloning import begin, clone_of
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.versions import listed
+from lancetable.errors import ExistsError
+from lancetable.format.manifest.codec import live_rows
+from lancetable.operations.bring import all_journeys, bring
+from lancetable.operations.runner import THREADS, Runner
+from lancetable.operations.steps import own_files
+from lancetable.store import TableLocation, copy_object
+
+
+@dataclass(frozen=True, slots=True)
+class CloneResult:
+    """What a clone consists of."""
+
+    version: int
+    rows: int | None
+    files: int = 0
+    """How many files were copied; none for a shallow clone."""
+
+
+class Cloned(NamedTuple):
+    """The first version of the clone, and what is told about it."""
+
+    snapshot: Snapshot
+    result: CloneResult
+
+
+def clone(
+    source: Snapshot, location: TableLocation, *, deep: bool = False, runner: Runner = THREADS
+) -> Cloned:
+    """Make a table elsewhere out of a version.
+
+    Raises:
+        ExistsError: there is a table.
+        InputError: the version cannot be cloned.
+        FileNotFoundInStoreError: a file of the version is missing.
+    """
+    target = location.open()
+    if listed(target):
+        raise ExistsError(f"{target.root}: there is a table already; choose an empty place")
+    operation = clone_of(source, is_shallow=not deep)
+    with own_files(target) as files:
+        if deep:
+            files.extend(bring(all_journeys(source), target, copy_object, runner))
+        made = begin(source, target, operation, location)
+    return Cloned(made, CloneResult(made.version, live_rows(made.manifest), len(files)))

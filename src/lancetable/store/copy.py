@@ -1,0 +1,55 @@
+"""How do the bytes of an immutable object get to another place.
+
+A copy has bytes of its own. Sharing gives the same bytes a second name where the file system can
+do that, which takes no room and hardly any time, and copies where it cannot: removing one name
+leaves the other.
+"""
+
+import os
+
+from lancetable.store.base import Store
+from lancetable.store.local import LocalStore
+from lancetable.store.ranges import ByteRange
+
+PIECE = 8 * 1024**2
+
+
+def copy_object(source: Store, path: str, target: Store, to: str) -> int:
+    """Copy one object under a name that nobody else uses, and return its size.
+
+    Raises:
+        FileNotFoundInStoreError: there is no such object.
+        ExistsError: the name is taken.
+        StoreError: a store failed; nothing stays behind.
+    """
+    file = source.open(path)
+    made = target.create(to)
+    try:
+        for first in range(0, file.size, PIECE):
+            made.write(file.read_ranges([ByteRange(first, min(first + PIECE, file.size))]))
+        made.close()
+    except BaseException:
+        made.abort()
+        raise
+    return file.size
+
+
+def share_object(source: Store, path: str, target: Store, to: str) -> None:
+    """Give an object a second name, or copy it where that cannot be done.
+
+    Raises:
+        FileNotFoundInStoreError: there is no such object.
+        ExistsError: the name is taken.
+        StoreError: a store failed; nothing stays behind.
+    """
+    if isinstance(source, LocalStore) and isinstance(target, LocalStore):
+        full = f"{target.root}/{to}"
+        try:
+            os.makedirs(full.rpartition("/")[0], exist_ok=True)  # noqa: PTH103
+            os.link(f"{source.root}/{path}", full)
+        except OSError:
+            # No links here, another disk, the source is gone, or the name is taken: copying tells.
+            pass
+        else:
+            return
+    copy_object(source, path, target, to)

@@ -1,0 +1,209 @@
+"""The names of versions as users hold them: tags and branches, to look at and to change."""
+
+from abc import abstractmethod
+from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from lancetable.commit import refs, versions
+from lancetable.errors import InputError
+
+if TYPE_CHECKING:
+    from lancetable.commit.refs import BranchInfo, TagInfo
+    from lancetable.commit.snapshot import Snapshot
+    from lancetable.commit.tagging import TagMove
+
+Info = TypeVar("Info")
+Handle = TypeVar("Handle")
+
+
+class Named(Mapping[str, Info]):
+    """Names and what they stand for, read anew whenever they are looked at."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _all(self) -> dict[str, Info]:
+        """Return all names."""
+
+    def __getitem__(self, name: str) -> Info:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def items(self) -> ItemsView[str, Info]:
+        """Return names and what they stand for."""
+        return self._all().items()
+
+    def values(self) -> ValuesView[Info]:
+        """Return what the names stand for."""
+        return self._all().values()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._all()!r})"
+
+
+def _chosen(
+    held: "Snapshot", version: int | None, tag: str | None, branch: str | None
+) -> "Snapshot":
+    """Return the version that arguments name; without any the one that the handle holds."""
+    if version is None and tag is None and branch is None:
+        return held
+    if tag is None and branch is None:
+        branch = held.branch
+    return versions.load(held.location, version=version, tag=tag, branch=branch)
+
+
+class Tags(Named["TagInfo"]):
+    """The tags of a table by name."""
+
+    __slots__ = ("_snapshot",)
+
+    def __init__(self, snapshot: "Snapshot") -> None:
+        self._snapshot = snapshot
+
+    def _all(self) -> "dict[str, TagInfo]":
+        return refs.tags(self._snapshot.location)
+
+    def list(self) -> "list[TagInfo]":
+        """Return all tags in the order of their names."""
+        return [*self._all().values()]
+
+    def create(
+        self,
+        name: str,
+        version: int | None = None,
+        *,
+        branch: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> "TagInfo":
+        """Give a version a name; without arguments the version of the handle.
+
+        Args:
+            name: letters, digits, dots, dashes and underscores.
+            version: a version of the handle's branch, or of ``branch``.
+            branch: another branch; its latest version unless one is named.
+            metadata: notes kept with the tag.
+
+        Raises:
+            InputError: tags cannot be called so.
+            ExistsError: there is such a tag.
+            VersionNotFoundError: there is no such version.
+        """
+        from lancetable.commit.tagging import create_tag
+
+        refs.tag_path(name)
+        return create_tag(_chosen(self._snapshot, version, None, branch), name, metadata)
+
+    def move(
+        self, name: str, version: int | None = None, *, branch: str | None = None
+    ) -> "TagMove":
+        """Let a tag name another version; its metadata stays. Say where it was and where it is.
+
+        Of several who move one tag at once the last one wins.
+
+        Raises:
+            RefNotFoundError: there is no such tag.
+            VersionNotFoundError: there is no such version.
+        """
+        from lancetable.commit.tagging import move_tag
+
+        refs.tag_path(name)
+        return move_tag(_chosen(self._snapshot, version, None, branch), name)
+
+    def delete(self, name: str) -> "TagInfo":
+        """Remove a tag and return what it was; the version stays until a cleanup.
+
+        Raises:
+            RefNotFoundError: there is no such tag.
+        """
+        from lancetable.commit.tagging import delete_tag
+
+        return delete_tag(self._snapshot.location.open(), name)
+
+    def describe(self, name: str, metadata: Mapping[str, str]) -> "TagInfo":
+        """Replace the notes kept with a tag.
+
+        Raises:
+            RefNotFoundError: there is no such tag.
+        """
+        from lancetable.commit.tagging import describe_tag
+
+        return describe_tag(self._snapshot.location.open(), name, metadata)
+
+
+class Branches(Named["BranchInfo"], Generic[Handle]):
+    """The branches of a table by name, the main one left out."""
+
+    __slots__ = ("_opened", "_snapshot")
+
+    def __init__(self, snapshot: "Snapshot", opened: "Callable[[Snapshot], Handle]") -> None:
+        self._snapshot = snapshot
+        self._opened = opened
+
+    def _all(self) -> "dict[str, BranchInfo]":
+        return refs.branches(self._snapshot.location)
+
+    def list(self) -> "list[BranchInfo]":
+        """Return all branches in the order of their names."""
+        return [*self._all().values()]
+
+    def create(
+        self,
+        name: str,
+        version: int | None = None,
+        *,
+        tag: str | None = None,
+        branch: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> Handle:
+        """Begin a branch and open it; without arguments it begins with the handle's version.
+
+        A branch has a history of its own. No file is copied: it refers to those of its parent.
+
+        Args:
+            name: parts of letters, digits, dots, dashes and underscores joined by slashes.
+            version: a version of the handle's branch, or of ``branch``.
+            tag: a tag that names the version.
+            branch: another branch; its latest version unless one is named.
+            metadata: notes kept with the branch.
+
+        Raises:
+            InputError: branches cannot be called so.
+            ExistsError: there is such a branch.
+            VersionNotFoundError: there is no such version.
+            RefNotFoundError: there is no such tag or branch.
+        """
+        from lancetable.commit.branching import create_branch
+
+        refs.check_branch_name(name)
+        source = _chosen(self._snapshot, version, tag, branch)
+        return self._opened(create_branch(source, name, metadata))
+
+    def delete(self, name: str) -> "BranchInfo | None":
+        """Remove a branch with all its versions and return what it was.
+
+        Raises:
+            RefNotFoundError: there is no such branch.
+            InputError: it is in use: a tag or another branch needs it.
+        """
+        from lancetable.commit.branching import delete_branch
+
+        if name == self._snapshot.branch:
+            raise InputError(
+                f"branch {name!r} is in use: this handle is on it; check out another one first"
+            )
+        return delete_branch(self._snapshot.location, name)
+
+    def describe(self, name: str, metadata: Mapping[str, str]) -> "BranchInfo":
+        """Replace the notes kept with a branch.
+
+        Raises:
+            RefNotFoundError: there is no such branch.
+        """
+        from lancetable.commit.branching import describe_branch
+
+        return describe_branch(self._snapshot.location.open(), name, metadata)

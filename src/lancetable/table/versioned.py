@@ -1,0 +1,61 @@
+"""What can be done with the versions of a table: naming them, branching off."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
+
+from lancetable.table.columns import ColumnsTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from os import PathLike
+
+    from lancetable.commit.snapshot import Snapshot
+    from lancetable.table.references import Branches, Tags
+
+
+class VersionedTable(ColumnsTable):
+    """A table whose versions have names, branches and a history."""
+
+    __slots__ = ()
+
+    @property
+    def tags(self) -> "Tags":
+        """The tags by name, and how to create, move and delete them."""
+        from lancetable.table.references import Tags
+
+        return Tags(self._snapshot)
+
+    @property
+    def branches(self) -> "Branches[Self]":
+        """The branches by name, and how to create and delete them."""
+        from lancetable.table.references import Branches
+
+        return Branches(self._snapshot, self._opened_at)
+
+    def clone(
+        self,
+        uri: "str | PathLike[str]",
+        *,
+        deep: bool = False,
+        storage_options: "Mapping[str, str] | None" = None,
+    ) -> Self:
+        """Make a new table that begins with this version, and open it.
+
+        Args:
+            uri: where the clone will be.
+            deep: copy every file, so that the clone stands on its own. A shallow clone refers to
+                the files of this table and is of no use without them.
+            storage_options: settings of the store of the clone.
+
+        Raises:
+            ExistsError: there is a table.
+            FileNotFoundInStoreError: a file of this version is missing.
+        """
+        from lancetable.operations.clone import clone
+
+        options = self._location.options if storage_options is None else dict(storage_options)
+        location = replace(self._location, uri=str(uri), options=options)
+        return type(self)(location, clone(self._snapshot, location, deep=deep).snapshot)
+
+    def _opened_at(self, snapshot: "Snapshot") -> Self:
+        return type(self)(self._location, snapshot)
