@@ -1,6 +1,7 @@
 """Which files do fragments and tables consist of after files were replaced or added."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from lancetable.errors import InputError
 from lancetable.format.manifest import BasePath, DataFile, Fragment
@@ -15,13 +16,20 @@ def tidy(fragment: Fragment, schema: Schema) -> Fragment:
 
     A column may have been dropped by another writer while its new values were written.
     """
-    live = {field.id for field in schema.walk()}
+    live = _live_ids(schema)
     files = tuple(
-        file
-        for file in fragment.files
-        if any(id_ in live or id_ < TOMBSTONE for id_ in file.fields)
+        [
+            file
+            for file in fragment.files
+            if not live.isdisjoint(file.fields) or min(file.fields, default=0) < TOMBSTONE
+        ]
     )
     return fragment._replace(files=files) if files else fragment
+
+
+@lru_cache(maxsize=128)
+def _live_ids(schema: Schema) -> frozenset[int]:
+    return frozenset(field.id for field in schema.walk())
 
 
 def storage_version(fragments: Sequence[Fragment]) -> str | None:

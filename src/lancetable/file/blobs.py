@@ -17,6 +17,7 @@ Metadata of the field moves these limits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,6 +95,7 @@ def _second(field: pa.Field) -> pa.Field:
     return field
 
 
+@lru_cache(maxsize=4096)
 def has_blobs(field: Field) -> bool:
     """Say whether there are payloads at or below a field."""
     return any(part.is_blob for part in field.walk())

@@ -208,10 +208,8 @@ def encode_tail(
         version: the version of the file.
         position: where the tail starts; a multiple of 64.
     """
-    described = file_pb2.Schema(
-        fields=_encode_fields(schema), metadata=encode_metadata(schema.metadata)
-    )
-    descriptor = file_pb2.FileDescriptor(schema=described, length=rows).SerializeToString()
+    # The parts of a message one behind the other are the message.
+    descriptor = _schema_part(schema) + file_pb2.FileDescriptor(length=rows).SerializeToString()
     parts = [descriptor]
     column_start = place = position + len(descriptor)
     table: list[int] = []
@@ -228,6 +226,14 @@ def encode_tail(
         _FOOTER.pack(column_start, place, buffer_table, 1, len(columns), major, minor, MAGIC)
     )
     return b"".join(parts)
+
+
+@lru_cache(maxsize=128)
+def _schema_part(schema: Schema) -> bytes:
+    described = file_pb2.Schema(
+        fields=_encode_fields(schema), metadata=encode_metadata(schema.metadata)
+    )
+    return bytes(file_pb2.FileDescriptor(schema=described).SerializeToString())
 
 
 def _encode_fields(schema: Schema) -> list[Any]:
@@ -249,16 +255,25 @@ def _as_filed(field: Field) -> Field:
 
 
 def _encode_column(column: WrittenColumn, version: FileVersion) -> bytes:
-    message = file2_pb2.ColumnMetadata()
     is_old = version == V2_0
-    message.encoding.direct.encoding = _BLOB_COLUMN if column.is_blob and is_old else _PLAIN_COLUMN
     type_url = _ARRAY_URL if is_old else _LAYOUT_URL
-    for page in column.pages:
-        part = message.pages.add(length=page.rows, priority=0 if is_old else page.first_row)
-        part.buffer_offsets.extend([position for position, _ in page.buffers])
-        part.buffer_sizes.extend([size for _, size in page.buffers])
-        part.encoding.direct.encoding = _wrapped(type_url, page.description)
-    return bytes(message.SerializeToString())
+    pages = [
+        file2_pb2.ColumnMetadata.Page(
+            length=page.rows,
+            priority=0 if is_old else page.first_row,
+            buffer_offsets=[position for position, _ in page.buffers],
+            buffer_sizes=[size for _, size in page.buffers],
+            encoding=_direct(_wrapped(type_url, page.description)),
+        )
+        for page in column.pages
+    ]
+    own = _direct(_BLOB_COLUMN if column.is_blob and is_old else _PLAIN_COLUMN)
+    return bytes(file2_pb2.ColumnMetadata(encoding=own, pages=pages).SerializeToString())
+
+
+@lru_cache(maxsize=1024)
+def _direct(encoding: bytes) -> Any:
+    return file2_pb2.Encoding(direct=file2_pb2.DirectEncoding(encoding=encoding))
 
 
 def _wrapped(type_url: str, value: bytes) -> bytes:

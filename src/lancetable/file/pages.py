@@ -5,7 +5,7 @@ writer asks once, by version, and then only knows this contract.
 """
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -20,6 +20,8 @@ from lancetable.format.encoding.build.coder import TextCoder
 from lancetable.format.encoding.build.knobs import Knobs, knobs_of
 from lancetable.format.encoding.build.page import PageDraft
 from lancetable.format.encoding.build.shred import Shredded, shred
+from lancetable.format.encoding.build.small import MOST_VALUES, small_page
+from lancetable.format.encoding.leaf import kind_of
 from lancetable.format.encoding.v20 import build as build20
 from lancetable.format.schema.model import Field
 
@@ -69,19 +71,22 @@ def _stored(field: Field, array: pa.Array) -> pa.Array:
 class _LeafPages:
     """Pages of the leaves of a column, for 2.1 and 2.2."""
 
-    __slots__ = ("_choices", "_field", "owners")
+    __slots__ = ("_choices", "_field", "_is_plain", "owners")
 
     def __init__(self, field: Field, *, version: FileVersion) -> None:
-        _check_blobs(field, version)
         self._field = field
-        self.owners = tuple(column_owners(field, version))
+        self.owners, knobs, self._is_plain = _leaf_wishes(field, version)
         grammar = choose.V2_1 if version == V2_1 else choose.V2_2
-        self._choices = [
-            choose.Choice(knobs, grammar, coder) for knobs, coder in _wishes(self.owners, field)
-        ]
+        self._choices = [choose.Choice(wish, grammar, TextCoder()) for wish in knobs]
 
     def build(self, array: pa.Array) -> Iterator[tuple[int, PageDraft]]:
         """Yield the pages of every leaf."""
+        if self._is_plain and len(array) <= MOST_VALUES:
+            knobs, grammar, _ = self._choices[0]
+            draft = small_page(array, kind_of(array.type), knobs, is_new=grammar.has_constants)
+            if draft is not None:
+                yield 0, draft
+                return
         for number, leaf in enumerate(shred(self._field, array)):
             for draft in self._pages(leaf, len(array), self._choices[number]):
                 yield number, draft
@@ -93,6 +98,17 @@ class _LeafPages:
         if leaf.field.is_json:
             leaf = leaf._replace(values=_stored(leaf.field, leaf.values))
         yield from choose.build_pages(leaf, rows, choice)
+
+
+@lru_cache(maxsize=4096)
+def _leaf_wishes(
+    field: Field, version: FileVersion
+) -> tuple[tuple[Field, ...], tuple[Knobs, ...], bool]:
+    """Return the leaves of a column, their knobs, and whether it is one leaf of plain values."""
+    _check_blobs(field, version)
+    owners = tuple(column_owners(field, version))
+    knobs = tuple(knobs_of(owner, field) for owner in owners)
+    return owners, knobs, not (field.children or field.is_blob or field.is_json)
 
 
 def _check_blobs(field: Field, version: FileVersion) -> None:

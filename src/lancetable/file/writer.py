@@ -19,7 +19,7 @@ from lancetable.file.model import V2_1, FileVersion, WrittenColumn, WrittenPage
 from lancetable.file.pages import PageBuilder, page_builder
 from lancetable.format.encoding.build.page import PageDraft
 from lancetable.format.schema.model import Field, Schema
-from lancetable.format.schema.types import has_same_layout, relabel
+from lancetable.format.schema.types import arrow_type, has_same_layout, relabel
 from lancetable.store import Bytes, WritableFile
 
 ALIGNMENT = 64
@@ -124,7 +124,7 @@ class FileWriter:
         self._file.abort()
 
     def _add(self, column: "_ColumnDraft", array: pa.Array) -> None:
-        stored = _storage(array, column.field)
+        stored = array if array.type == column.type else _storage(array, column.field)
         column.check(stored)
         if column.has_blobs and len(stored):
             stored = self._blobs.place(column.field, stored)
@@ -208,6 +208,7 @@ class _ColumnDraft:
         "has_blobs",
         "owners",
         "pending_bytes",
+        "type",
     )
 
     def __init__(self, field: Field, builder: PageBuilder) -> None:
@@ -215,6 +216,7 @@ class _ColumnDraft:
         self.builder = builder
         self.owners = [_OwnerDraft(owner) for owner in builder.owners]
         self.has_blobs = has_blobs(field)
+        self.type = None if self.has_blobs else arrow_type(field)
         self._arrays: list[pa.Array] = []
         self._dictionary: pa.Array | None = None
         self.pending_bytes = 0

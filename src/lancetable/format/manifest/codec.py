@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -214,20 +215,28 @@ def encode_manifest(
     if transaction_at is not None:
         message.transaction_section = transaction_at
         message.current_transaction_section = transaction_at
-    content = seal(sections, message.SerializeToString(), stored.encoded())
+    content = seal(
+        sections, _schema_part(manifest.schema), message.SerializeToString(), stored.encoded()
+    )
     read_back = replace(
         manifest, fragments=stored, index_section=index_at, transaction_section=transaction_at
     )
     return EncodedManifest(content, read_back)
 
 
-def _message(manifest: Manifest) -> table_pb2.Manifest:
-    """Return everything but the fragments and the positions of sections."""
-    schema = manifest.schema
+@lru_cache(maxsize=128)
+def _schema_part(schema: Schema) -> bytes:
+    """Return the part of the message that holds the schema; versions seldom change it."""
     message = table_pb2.Manifest(
-        fields=encode_fields(schema),
+        fields=encode_fields(schema), schema_metadata=encode_metadata(schema.metadata)
+    )
+    return bytes(message.SerializeToString())
+
+
+def _message(manifest: Manifest) -> table_pb2.Manifest:
+    """Return everything but schema, fragments and the positions of sections."""
+    message = table_pb2.Manifest(
         version=manifest.version,
-        schema_metadata=encode_metadata(schema.metadata),
         reader_feature_flags=manifest.reader_flags,
         writer_feature_flags=manifest.writer_flags,
         max_fragment_id=manifest.max_fragment_id,

@@ -82,7 +82,7 @@ class Schema:
     """The top-level fields and the schema's own metadata."""
 
     fields: tuple[Field, ...]
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def walk(self) -> Iterator[Field]:
         """Yield every field of the tree, parents first."""

@@ -5,6 +5,7 @@ the extension types that pyarrow knows; the two share their buffers.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -43,6 +44,7 @@ BLOB_V2_TYPE = pa.struct(
 _BLOB_V2_METADATA = {PACKED_KEYS[0]: "true", BLOB_KEY: "true"}
 
 
+@lru_cache(maxsize=4096)
 def arrow_type(field: Field) -> pa.DataType:
     """Return the storage type of what a scan gives for a field.
 

@@ -1,6 +1,7 @@
 """Constant pages: nulls only, or one value for all (see ``layouts.constant``)."""
 
 import struct
+from functools import lru_cache
 
 import numpy as np
 
@@ -19,9 +20,9 @@ LONGEST_INLINE = 32
 def build_nulls(leaf: Shredded, rows: int, *, is_packed: bool) -> PageDraft:
     """Build a page without any value; its levels may be packed only from 2.2 on."""
     if leaf.rep is None and len(leaf.layers) == 1:
-        return PageDraft(rows, [], _described((Layer.NULLABLE_ITEM,), None))
+        return PageDraft(rows, [], described((Layer.NULLABLE_ITEM,), None))
     if not is_packed:
-        return PageDraft(rows, [_raw(leaf.rep), _raw(leaf.def_)], _described(leaf.layers, None))
+        return PageDraft(rows, [_raw(leaf.rep), _raw(leaf.def_)], described(leaf.layers, None))
     (rep, rep_data), (def_, def_data) = _packed(leaf.rep), _packed(leaf.def_)
     counts = [0 if levels is None else len(levels) for levels in (leaf.rep, leaf.def_)]
     layout = ConstantPage(layers_of(leaf.layers), None, rep, def_, *counts)
@@ -44,13 +45,15 @@ def build_constant(leaf: Shredded, value: bytes | tuple[bytes, bytes], rows: int
     if isinstance(value, bytes) and len(value) <= LONGEST_INLINE:
         inline = value
     else:
-        buffers.append(_stored(value if isinstance(value, tuple) else (value,)))
+        buffers.append(stored_value(value if isinstance(value, tuple) else (value,)))
     if leaf.rep is not None or leaf.def_ is not None:
         buffers += [_raw(leaf.rep), _raw(leaf.def_)]
-    return PageDraft(rows, buffers, _described(leaf.layers, inline))
+    return PageDraft(rows, buffers, described(leaf.layers, inline))
 
 
-def _described(layers: tuple[Layer, ...], inline: bytes | None) -> bytes:
+@lru_cache(maxsize=1024)
+def described(layers: tuple[Layer, ...], inline: bytes | None) -> bytes:
+    """Return the message of a constant page without packed levels."""
     return encode_layout(ConstantPage(layers_of(layers), inline, None, None, 0, 0))
 
 
@@ -60,6 +63,7 @@ def _raw(levels: Levels | None) -> Bytes:
     return np.ascontiguousarray(levels, np.uint16).view(np.uint8)
 
 
-def _stored(parts: tuple[bytes, ...]) -> Bytes:
+def stored_value(parts: tuple[bytes, ...]) -> Bytes:
+    """Return the buffer of a value that does not fit the message: the buffers of its array."""
     sizes = struct.pack(f"<{1 + len(parts)}I", len(parts), *map(len, parts))
     return np.frombuffer(sizes + b"".join(parts), np.uint8)
