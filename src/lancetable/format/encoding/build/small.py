@@ -13,7 +13,6 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from lancetable.format.encoding.blocks import Compression
 from lancetable.format.encoding.build.codec import encode_layout
 from lancetable.format.encoding.build.constant import LONGEST_INLINE, described, stored_value
 from lancetable.format.encoding.build.knobs import DEFAULT, Knobs
@@ -88,7 +87,7 @@ def _are_even(offsets: tuple[int, ...], size: int) -> bool:
     return all(b - a == size for a, b in pairwise(offsets))
 
 
-def _chunk_page(raw: bytes, count: int, compression: Compression, *, is_new: bool) -> PageDraft:
+def _chunk_page(raw: bytes, count: int, compression: Flat | Variable, *, is_new: bool) -> PageDraft:
     """Put the values of a page into its only chunk."""
     chunk = _HEADERS[is_new].pack(0, len(raw)) + raw + bytes(-len(raw) % 8)
     word = ((len(chunk) // 8 - 1) << 4).to_bytes(4 if is_new else 2, "little")
@@ -97,7 +96,7 @@ def _chunk_page(raw: bytes, count: int, compression: Compression, *, is_new: boo
 
 
 @lru_cache(maxsize=1024)
-def _chunk_described(compression: Compression, count: int, is_new: bool) -> bytes:  # noqa: FBT001
+def _chunk_described(compression: Flat | Variable, count: int, is_new: bool) -> bytes:  # noqa: FBT001
     shape = ChunkShape(None, None, 1, is_new)
     return encode_layout(
         MiniBlock(
