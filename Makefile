@@ -41,8 +41,8 @@ help: ## show this list
 setup: $(DEV) ## prepare .venv; every other target does it by itself
 
 .PHONY: demo
-demo: $(DEV) ## open a table that came with the sources and look into it
-	@$(PYTHON_IN) examples/demo.py
+demo: $(SPARK) ## a pipeline from end to end on a local Spark, in about a minute
+	@$(PYTHON_IN) -m examples.demo
 
 .PHONY: test
 test: $(ORACLE) ## everything but the soak runs and Spark, the comparison with pylance included

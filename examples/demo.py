@@ -1,34 +1,214 @@
-"""Open a table that came with the sources and look into it; `make demo` runs this."""
+"""A pipeline from end to end on a local Spark; `make demo` runs this.
 
+The documents are the docstrings of the Python that runs it. They are extracted in parallel, stored,
+given vectors, kept up to date by a stream, cleaned, looked up, and looked at as they were.
+"""
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-import lancetable
+from pyspark.sql import DataFrame, SparkSession
+from rich.console import Console
+from rich.table import Table
 
-TABLE = Path(__file__).resolve().parent.parent / "tests" / "golden" / "history.lance"
+from examples import documents
+from lancetable.operations.add_columns import FunctionOptions
+from lancetable.spark import LanceTable, session, show_progress, upsert
+
+INSTALLED = ("rich", "pyarrow", "sqlglot", "numpy")
+QUESTION = "send an email message over smtp"
+console = Console(highlight=False)
 
 
-def show(title: str, value: object) -> None:
-    """Print one step of the tour."""
-    print(f"\n— {title}\n{value}")
+class Story:
+    """What happens, told while it happens."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self.path = str(folder / "documents.lance")
+        self.inbox = str(folder / "inbox.lance")
+        self.checkpoint = str(folder / "checkpoint")
+        self.cores = spark.sparkContext.defaultParallelism
+
+    @contextmanager
+    def chapter(self, title: str) -> Iterator[None]:
+        """Show a title, then progress, then how long it took."""
+        console.print(f"\n[bold cyan]{title}[/]")
+        began = time.perf_counter()
+        with show_progress(self.spark, "  tasks", console):
+            yield
+        console.print(f"  [dim]{time.perf_counter() - began:.1f} s[/]")
+
+    def table(self) -> LanceTable:
+        """Return the table at its latest version."""
+        return LanceTable.forPath(self.spark, self.path)
+
+    def extracted(self, modules: list[tuple[str, str]]) -> DataFrame:
+        """Return the documents of some modules; Spark's workers read them."""
+        rows = self.spark.createDataFrame(modules, "module string, path string")
+        parts = rows.repartition(4 * self.cores)
+        return parts.mapInArrow(documents.extract, documents.SCHEMA)
+
+    def extract_and_write(self) -> None:
+        """Make a table of the standard library."""
+        modules = documents.standard_library()
+        with self.chapter(f"1. Extract the docstrings of {len(modules)} modules and write a table"):
+            self.extracted(modules).write.format("lance").mode("append").save(self.path)
+            say(f"{self.table().count():,} documents, version {self.table().snapshot().version}")
+
+    def add_vectors(self) -> None:
+        """Give every document a vector."""
+        with self.chapter("2. Add a column of vectors, computed next to the fragments"):
+            options = FunctionOptions(inputs=("id", "doc"), batch_rows=2048)
+            self.table().addColumns(documents.embed, options)
+            shown = self.table().toDF().schema["embedding"]
+            say(f"embedding: {shown.dataType.simpleString()}, stored as {shown.metadata}")
+
+    def fill_inbox(self) -> None:
+        """Put cleaned documents, and those of installed packages, into another table."""
+        with self.chapter("3. New and changed documents arrive in another table"):
+            old = self.table().toDF().select("id", "package", "kind", "doc", "source")
+            changed = old.where("doc like '%\\n%' and package in ('json', 'argparse', 'asyncio')")
+            arrived = (changed.mapInArrow(documents.clean, documents.SCHEMA), *self.news())
+            for rows in arrived:
+                rows.write.format("lance").mode("append").save(self.inbox)
+            inbox = LanceTable.forPath(self.spark, self.inbox)
+            say(f"{inbox.count():,} documents in {inbox.snapshot().version} versions")
+
+    def news(self) -> Iterator[DataFrame]:
+        """Yield the documents of installed packages."""
+        for name in INSTALLED:
+            modules = documents.packages([name])
+            if modules:
+                yield self.extracted(modules[:200])
+
+    def follow(self) -> int:
+        """Run the stream until the inbox is read; return the version of the table after it."""
+        stream = self.spark.readStream.format("lance").option("startingVersion", 1)
+        rows = stream.option("maxVersionsPerTrigger", 1).load(self.inbox)
+        vectors = rows.mapInArrow(
+            documents.with_embeddings, f"{documents.SCHEMA}, embedding array<float>"
+        )
+        query = (
+            vectors.writeStream.foreachBatch(upsert(self.path, on="id"))
+            .option("checkpointLocation", self.checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return self.table().snapshot().version
+
+    def stream(self) -> None:
+        """Merge the other table into the first, then lose the note of it and do it again."""
+        with self.chapter("4. A stream merges them in, one version of the inbox at a time"):
+            before = self.table().count()
+            version = self.follow()
+            say(f"{before:,} documents became {self.table().count():,}, version {version}")
+        with self.chapter("5. The driver dies before it notes the last batch, and starts again"):
+            batch = self.forget()
+            again = self.follow()
+            say(f"batch {batch} came again and was left out: still version {again}")
+
+    def forget(self) -> int:
+        """Remove the last entry from the log of Spark, as if its driver had died before."""
+        log = Path(self.checkpoint) / "commits"
+        last = max(int(one.name) for one in log.glob("[0-9]*"))
+        for one in (log / f"{last}", log / f".{last}.crc"):
+            one.unlink(missing_ok=True)
+        return last
+
+    def merge_and_delete(self) -> None:
+        """Change and delete documents in one go."""
+        with self.chapter("6. Merge: mark what is private, and drop what was withdrawn"):
+            private = self.table().toDF().where("id like '%.\\\\_%'").select("id", "kind")
+            source = private.selectExpr("id", "concat('private ', kind) kind")
+            merge = self.table().alias("t").merge(source.alias("s"), "t.id = s.id")
+            merge = merge.whenMatchedDelete("t.package = 'turtledemo'")
+            (counts,) = merge.whenMatchedUpdate(set={"kind": "s.kind"}).execute().collect()
+            say(f"{counts['num_updated_rows']:,} updated, {counts['num_deleted_rows']:,} deleted")
+        with self.chapter("7. Delete documents that say next to nothing"):
+            say(f"{self.table().delete('length(doc) < 20'):,} deleted")
+
+    def ask(self) -> None:
+        """Find the documents that are closest to a question."""
+        with self.chapter(f"8. The nearest documents to “{QUESTION}”"):
+            query = documents.vector_of(QUESTION)
+            reader = self.spark.read.format("lance").option("vectors", "binary")
+            vectors = reader.schema("id string, embedding binary").load(self.path)
+            found = vectors.mapInArrow(
+                partial(documents.nearest, query=query, most=5), "id string, score double"
+            )
+            for row in found.orderBy("score", ascending=False).limit(5).collect():
+                say(f"{row['score']:.2f}  {row['id']}")
+
+    def travel(self) -> None:
+        """Read an old version beside the new one."""
+        with self.chapter("9. Look back: json.dumps in the first version and now"):
+            for version in (1, self.table().snapshot().version):
+                frame = self.spark.read.format("lance").option("version", version).load(self.path)
+                row = frame.where("id = 'json.dumps'").select("doc").first()
+                lines = [] if row is None else row["doc"].splitlines()
+                shown = repr(lines[2]) if len(lines) > 2 else "not there"
+                count = self.spark.read.format("lance").option("version", version)
+                rows = count.schema("kind string").load(self.path).count()
+                say(f"version {version}: {rows:,} documents, its third line is {shown}")
+
+    def history(self) -> None:
+        """Show versions and files."""
+        console.print("\n[bold cyan]10. What happened, and what is on disk[/]")
+        shown = Table("version", "operation", "batch of the stream", box=None)
+        for row in reversed(self.table().history().collect()):
+            batch = row["operationParameters"].get("lancetable.txn_version", "")
+            shown.add_row(str(row["version"]), row["operation"], batch)
+        console.print(shown)
+        files = Table("fragment", "rows", "deleted", "files", "bytes", box=None)
+        for one in self.table().snapshot().manifest.fragments:
+            deleted = 0 if one.deletion_file is None else one.deletion_file.deleted_rows
+            size = sum(file.size or 0 for file in one.files)
+            cells = (one.id, one.physical_rows, deleted, len(one.files), size)
+            files.add_row(*(f"{cell:,}" for cell in cells))
+        console.print(files)
+
+
+def say(text: str) -> None:
+    """Print one line of the story."""
+    console.print(f"  {text}", markup=False)
 
 
 def main() -> None:
-    """Walk through what a reader can do with a table."""
-    table = lancetable.open_table(str(TABLE))
-    show("the table", table)
-
-    scan = table.scan(columns=["id", "v", "w"], where="v BETWEEN 10 AND 20 AND id % 2 = 0")
-    show("a filtered scan", scan.to_arrow().to_pylist())
-    show("how it is run", scan.explain())
-    show("computed columns", table.scan(columns={"id": "id", "sum": "v + w"}, limit=3).to_arrow())
-
-    show("three rows by position", table.take([100, 1, 50]).to_pylist())
-    show("counting without reading", f"{table.count()} rows, {table.count('v > 50')} with v > 50")
-
-    for entry in table.versions():
-        old = lancetable.open_table(str(TABLE), version=entry.version)
-        show(f"version {entry.version} of {entry.timestamp:%Y-%m-%d}", f"{old.count()} rows")
-    show("tags", {name: f"version {tag.version}" for name, tag in table.tags.items()})
+    """Run the pipeline in a folder that goes again."""
+    began = time.perf_counter()
+    folder = Path(tempfile.mkdtemp(prefix="lancetable-demo-"))
+    console.print("[bold]A pipeline on Lance tables and Spark[/], through PySpark alone")
+    with console.status("starting Spark"):
+        spark = session(name="demo", settings={"spark.sql.adaptive.enabled": "false"})
+    say(f"Spark {spark.version}, {time.perf_counter() - began:.0f} s to start")
+    try:
+        story = Story(spark, folder)
+        for chapter in (
+            story.extract_and_write,
+            story.add_vectors,
+            story.fill_inbox,
+            story.stream,
+            story.merge_and_delete,
+            story.ask,
+            story.travel,
+            story.history,
+        ):
+            chapter()
+        console.print(f"\n[bold]Done[/] in {time.perf_counter() - began:.0f} s")
+    finally:
+        spark.stop()
+        if "--keep" in sys.argv:
+            console.print(f"the tables are in {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

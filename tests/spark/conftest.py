@@ -1,8 +1,5 @@
 """One quiet local session for all tests of Spark."""
 
-import os
-import sys
-
 import pytest
 
 pytest.importorskip("pyspark")
@@ -16,30 +13,13 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.filterwarnings("default"))
 
 
+QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory):
-    from pyspark.sql import SparkSession
+def spark():
+    from lancetable.spark import session
 
-    from lancetable.spark import register
-
-    folder = tmp_path_factory.mktemp("spark")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "OFF")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.memory", "1g")
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .getOrCreate()
-    )
-    register(session)
-    yield session
-    session.stop()
+    made = session(master="local[2]", memory="1g", settings=QUICK)
+    yield made
+    made.stop()

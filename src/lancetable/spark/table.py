@@ -149,13 +149,19 @@ class LanceTable:
         with coded():
             return update(self.snapshot(), set, condition, self._change()).result.rows
 
-    def merge(self, source: "DataFrame", condition: str | Sequence[str]) -> LanceMergeBuilder:
+    def merge(
+        self,
+        source: "DataFrame",
+        condition: str | Sequence[str],
+        change: ChangeOptions | None = None,
+    ) -> LanceMergeBuilder:
         """Describe a merge of rows into the table.
 
         Args:
             source: the rows.
             condition: equalities of columns, such as ``target.id = source.id``, in which the table
                 has the name that ``alias`` gave it; or a list of key columns.
+            change: how files and the commit are made; steps run on Spark all the same.
         """
         keys, aliases = as_keys(condition, self.name)
 
@@ -164,7 +170,8 @@ class LanceTable:
             rows = _fitted(source.toArrow(), snapshot)
             return merge(snapshot, rows, keys, clauses, options).result
 
-        return LanceMergeBuilder(MergeBuilder(run, MergeOptions()), aliases, self._merged)
+        settled = MergeOptions(change or ChangeOptions())
+        return LanceMergeBuilder(MergeBuilder(run, settled), aliases, self._merged)
 
     def addColumns(
         self,
