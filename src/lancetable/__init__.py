@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         MergeResult,
         UpdateResult,
     )
+    from lancetable.operations.feed.feed import Changes
+    from lancetable.operations.feed.task import ChangeTask
     from lancetable.operations.write import WriteResult
     from lancetable.store import Durability
     from lancetable.table import Table, create_table, open_table
@@ -46,6 +48,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CastNote",
+    "ChangeTask",
+    "Changes",
     "ColumnsResult",
     "CommitError",
     "CommitOptions",
@@ -80,6 +84,8 @@ __all__ = [
 
 _HOMES = {
     "CastNote": "lancetable.operations.casts",
+    "ChangeTask": "lancetable.operations.feed.task",
+    "Changes": "lancetable.operations.feed.feed",
     "ColumnsResult": "lancetable.operations.changes",
     "CommitOptions": "lancetable.commit.options",
     "DeleteResult": "lancetable.operations.changes",
