@@ -117,6 +117,10 @@ ACTS: dict[str, Act] = {
     "replace in shared files": Act(
         "Update cols f0", lambda t, c: t.replace_columns({"y": "concat(y, '!')"}, commit=c)
     ),
+    "compact": Act("Rewrite f0", lambda t, c: t.compact(commit=c)),
+    "compact sorted": Act(
+        "Rewrite f0", lambda t, c: t.compact(where="id < 20", sort_by=["y"], commit=c)
+    ),
     "replace": Act("DataReplacement f0 y", lambda t, c: t.replace_columns({"w": "id"}, commit=c)),
 }
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         MergeResult,
         UpdateResult,
     )
+    from lancetable.operations.compact_options import CompactResult
     from lancetable.operations.feed.feed import Changes
     from lancetable.operations.feed.task import ChangeTask
     from lancetable.operations.write import WriteResult
@@ -53,6 +54,7 @@ __all__ = [
     "ColumnsResult",
     "CommitError",
     "CommitOptions",
+    "CompactResult",
     "ConflictError",
     "ContentionError",
     "CorruptError",
@@ -88,6 +90,7 @@ _HOMES = {
     "Changes": "lancetable.operations.feed.feed",
     "ColumnsResult": "lancetable.operations.changes",
     "CommitOptions": "lancetable.commit.options",
+    "CompactResult": "lancetable.operations.compact_options",
     "DeleteResult": "lancetable.operations.changes",
     "Durability": "lancetable.store",
     "FunctionOptions": "lancetable.operations.add_columns",

@@ -46,6 +46,7 @@ from lancetable.format.manifest import (
 )
 from lancetable.format.manifest.flags import Feature
 from lancetable.format.manifest.fragments import EditedFragments
+from lancetable.format.manifest.reuse import FragmentReuse
 
 _SPILLED = (-3, -4, -5)
 _STABLE = int(Feature.STABLE_ROW_IDS)
@@ -62,6 +63,11 @@ def _none() -> Sequence[IndexSegment]:
     return ()
 
 
+def _no_reuse(segments: Sequence[IndexSegment]) -> FragmentReuse | None:
+    del segments
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What an operation needs to know beside the manifest it is applied to."""
@@ -70,6 +76,8 @@ class Context:
     writer: WriterVersion
     indices: Callable[[], Sequence[IndexSegment]] = _none
     """The segments of the manifest; asked for only when an operation may change them."""
+    reuse: Callable[[Sequence[IndexSegment]], FragmentReuse | None] = _no_reuse
+    """Reads the record of moved rows that some segments hold; ``None`` when it cannot be read."""
     restored: State | None = None
     """The version to go back to, for Restore."""
     storage_version: str | None = None
@@ -180,9 +188,12 @@ def _changed(
 
 
 def _with_retained(
-    made: Manifest, before: Sequence[IndexSegment], segments: Sequence[IndexSegment]
+    made: Manifest,
+    before: Sequence[IndexSegment],
+    segments: Sequence[IndexSegment],
+    context: Context,
 ) -> State:
-    kept = coverage.retained(segments, made.schema, lambda: fragment_ids(made))
+    kept = coverage.retained(segments, made.schema, lambda: fragment_ids(made), context.reuse)
     return State(made, None if kept == tuple(before) else kept)
 
 
@@ -195,7 +206,7 @@ def _deleted(
     if not removed:
         return State(made)
     segments = context.indices()
-    return _with_retained(made, segments, segments)
+    return _with_retained(made, segments, segments, context)
 
 
 def _overwritten(manifest: Manifest, operation: Overwrite, context: Context) -> State:
@@ -262,7 +273,7 @@ def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
         next_row_id=next_row_id,
     )
     segments = context.indices()
-    return _with_retained(made, segments, segments)
+    return _with_retained(made, segments, segments, context)
 
 
 def _written(fragment: Fragment, before: tuple[DataFile, ...] | None, version: int) -> Fragment:
@@ -308,7 +319,7 @@ def _updated(manifest: Manifest, operation: Update, context: Context) -> State:
     if segments:
         if operation.fields_modified:
             fields = frozenset(operation.fields_modified)
-            segments = coverage.without_values(segments, changed.keys(), fields)
+            segments = coverage.without_values(segments, changed.keys(), fields, context.reuse)
         if operation.compacted_sstables:
             segments = coverage.after_merge_of_log(
                 segments,
@@ -318,7 +329,7 @@ def _updated(manifest: Manifest, operation: Update, context: Context) -> State:
             )
     elif operation.compacted_sstables:
         raise InputError("the table has no write-ahead log whose progress could be recorded")
-    return _with_retained(made, before, segments)
+    return _with_retained(made, before, segments, context)
 
 
 def _touched(fragment: Fragment, operation: Update, manifest: Manifest) -> Fragment:
@@ -344,7 +355,7 @@ def _projected(manifest: Manifest, operation: Project, context: Context) -> Stat
         manifest, schema=schema, fragments=EditedFragments(manifest.fragments, changed=changed)
     )
     segments = context.indices()
-    return _with_retained(made, segments, segments)
+    return _with_retained(made, segments, segments, context)
 
 
 def _replaced(manifest: Manifest, replacements: Sequence[Replacement], context: Context) -> State:
@@ -362,5 +373,5 @@ def _replaced(manifest: Manifest, replacements: Sequence[Replacement], context: 
     made = replace(manifest, fragments=EditedFragments(manifest.fragments, changed=changed))
     before = tuple(context.indices())
     replaced_fields = frozenset(id_ for listed in fields for id_ in listed)
-    after = coverage.without_values(before, changed.keys(), replaced_fields)
+    after = coverage.without_values(before, changed.keys(), replaced_fields, context.reuse)
     return State(made, None if after == before else after)

@@ -19,10 +19,10 @@ from lancetable.commit.find import find_fragments
 from lancetable.commit.library import this_writer
 from lancetable.commit.options import CommitOptions, CommitResult, CreateMode
 from lancetable.commit.publish import claim, discard, refresh_hint, write_transaction
-from lancetable.commit.rebase import merge_deletions
+from lancetable.commit.rebase import Rebase, merge_deletions
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.commit.touched import data_files, touched
-from lancetable.commit.transaction import Operation, Overwrite, Restore, Transaction
+from lancetable.commit.transaction import Operation, Overwrite, Restore, Rewrite, Transaction
 from lancetable.commit.versions import load
 from lancetable.commit.writing.codec import encode_transaction
 from lancetable.errors import (
@@ -33,6 +33,7 @@ from lancetable.errors import (
     StoreError,
     TableNotFoundError,
     UnknownOutcomeError,
+    UnsupportedError,
 )
 from lancetable.format.manifest import Manifest
 from lancetable.format.manifest.codec import EncodedManifest, encode_manifest
@@ -49,9 +50,12 @@ from lancetable.format.schema.model import Schema
 from lancetable.store import TableLocation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from lancetable.commit.moves import Moves
     from lancetable.commit.rebase import IntegerArray
+    from lancetable.format.manifest import IndexSegment
+    from lancetable.format.manifest.reuse import FragmentReuse
 
 __all__ = ["CommitOptions", "CommitResult", "CreateMode", "commit", "create"]
 
@@ -66,13 +70,15 @@ def commit(
     options: CommitOptions = _DEFAULT,
     *,
     affected: "Mapping[int, IntegerArray] | None" = None,
+    moves: "Moves | None" = None,
     storage_version: str | None = None,
 ) -> CommitResult:
     """Make an operation the next version of the table that a snapshot belongs to.
 
     ``affected`` names, by fragment, the rows that a Delete or an Update takes away; with it two
-    writers may delete different rows of one fragment. ``storage_version`` is the version of data
-    files that an Overwrite without rows asks for.
+    writers may delete different rows of one fragment. ``moves`` tells where the rows of a Rewrite
+    went; with it rows that others delete meanwhile are deleted there. ``storage_version`` is the
+    version of data files that an Overwrite without rows asks for.
 
     Raises:
         ConflictError: another writer changed what the operation builds on.
@@ -82,7 +88,7 @@ def commit(
         UnsupportedError: the table needs something of its writers that is not known.
     """
     check_writable(snapshot.manifest.writer_flags)
-    return _Commit(snapshot, operation, options, affected, storage_version).run()
+    return _Commit(snapshot, operation, options, affected, moves, storage_version).run()
 
 
 def create(
@@ -116,7 +122,9 @@ def create(
         )
         path = manifest_path(0, Scheme.V2)
         before = Snapshot(location, location.open(), nothing, path)
-        attempt = _Commit(before, operation, replace(options, attempts=1), None, storage_version)
+        attempt = _Commit(
+            before, operation, replace(options, attempts=1), storage_version=storage_version
+        )
         try:
             return attempt.run()
         except ContentionError:
@@ -136,8 +144,9 @@ class _Commit:
     base: Snapshot
     operation: Operation
     options: CommitOptions
-    affected: "Mapping[int, IntegerArray] | None"
-    storage_version: str | None
+    affected: "Mapping[int, IntegerArray] | None" = None
+    moves: "Moves | None" = None
+    storage_version: str | None = None
     records: dict[str, bytes] = field(default_factory=dict)
     """Transaction files that were written; one serves many attempts if it stays the same."""
 
@@ -182,17 +191,21 @@ class _Commit:
         )
 
     def _facts(self) -> Facts:
-        if self.affected is None:
+        moves = self.moves
+        if self.affected is None and moves is None:
             return Facts()
-        read = find_fragments(self.base.manifest, touched(self.operation).updated)
-        return Facts(self.affected, {id_: data_files(one) for id_, one in read.items()})
+        read = find_fragments(self.base.manifest, touched(self.operation).all)
+        files = {id_: data_files(one) for id_, one in read.items()}
+        keeps_indices = moves is not None and moves.keeps_indices
+        return Facts(self.affected, files, moves is not None, keeps_indices)
 
     def _attempt(self, mine: Transaction, tip: Tip, merge: frozenset[int]) -> Snapshot | None:
         """Return the new version, or ``None`` when another writer was faster."""
         store = tip.snapshot.store
-        rebase = merge_deletions(tip.snapshot, mine.operation, merge, self.affected or {})
+        rebase = self._rebased(mine.operation, tip.snapshot, merge)
+        mine = replace(mine, operation=rebase.operation)
         if merge:
-            mine = replace(mine, read_version=tip.snapshot.version, operation=rebase.operation)
+            mine = replace(mine, read_version=tip.snapshot.version)
         try:
             path, encoded = self._prepared(mine, tip)
         except BaseException:
@@ -209,6 +222,13 @@ class _Commit:
         refresh_hint(store, encoded.manifest.version)
         discard(store, rebase.superseded)
         return replace(tip.snapshot, manifest=encoded.manifest, manifest_path=path)
+
+    def _rebased(self, operation: Operation, tip: Snapshot, merge: frozenset[int]) -> Rebase:
+        if self.moves is not None and isinstance(operation, Rewrite):
+            from lancetable.commit.moves import relocate  # noqa: PLC0415 - seldom needed
+
+            return relocate(tip, self.base, operation, merge, self.moves)
+        return merge_deletions(tip, operation, merge, self.affected or {})
 
     def _prepared(self, mine: Transaction, tip: Tip) -> tuple[str, EncodedManifest]:
         """Return name and content of the next manifest, the transaction file written."""
@@ -242,6 +262,7 @@ class _Commit:
             now=datetime.now(UTC),
             writer=this_writer(),
             indices=snapshot.indices,
+            reuse=lambda segments: _reuse_of(snapshot, segments),
             restored=self._restored(mine.operation),
             storage_version=self.storage_version,
             transaction_file=name,
@@ -278,6 +299,16 @@ def _judged(mine: Transaction, tip: Tip, facts: Facts) -> tuple[Transaction, fro
                 + ("do the work again" if retryable else "open the table again and decide anew"),
                 retryable=retryable,
             )
+
+
+def _reuse_of(snapshot: Snapshot, segments: "Sequence[IndexSegment]") -> "FragmentReuse | None":
+    """Return the record of moved rows, ``None`` when it is one of later releases."""
+    from lancetable.commit.reuse import load_reuse  # noqa: PLC0415 - seldom needed
+
+    try:
+        return load_reuse(snapshot, segments)
+    except UnsupportedError:
+        return None
 
 
 def _index_section(tip: Tip, state: State) -> bytes | None:

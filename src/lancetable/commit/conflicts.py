@@ -94,7 +94,7 @@ def _judged(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
         case CreateIndex():
             return indices.for_index(own, other)
         case Rewrite():
-            return rows.for_rewrite(own, other)
+            return rows.for_rewrite(own, other, facts)
         case Merge():
             return schema.for_merge(other)
         case Restore():

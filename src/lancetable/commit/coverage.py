@@ -10,9 +10,10 @@ from datetime import datetime
 from uuid import uuid4
 
 from lancetable.commit.memwal import with_generations
-from lancetable.commit.transaction import CompactedSsTable, CreateIndex, Rewrite
+from lancetable.commit.transaction import CompactedSsTable, CreateIndex, Rewrite, RewrittenIndex
 from lancetable.errors import InputError
 from lancetable.format.manifest import IndexSegment
+from lancetable.format.manifest.reuse import FragmentReuse
 from lancetable.format.schema.model import Schema
 
 SYSTEM = "__lance_"
@@ -21,6 +22,7 @@ FRAGMENT_REUSE = "__lance_frag_reuse"
 _VECTOR = "VectorIndexDetails"
 
 Segments = tuple[IndexSegment, ...]
+LoadReuse = Callable[[Sequence[IndexSegment]], FragmentReuse | None]
 
 
 def is_system(segment: IndexSegment) -> bool:
@@ -43,15 +45,27 @@ def after_create(segments: Sequence[IndexSegment], operation: CreateIndex) -> Se
 
 
 def without_values(
-    segments: Iterable[IndexSegment], fragment_ids: Set[int], fields: frozenset[int]
+    segments: Iterable[IndexSegment],
+    fragment_ids: Set[int],
+    fields: frozenset[int],
+    load: LoadReuse | None = None,
 ) -> Segments:
     """Return the segments after values of some fields changed inside some fragments."""
+    segments = tuple(segments)
+    has_reuse = any(segment.name == FRAGMENT_REUSE for segment in segments)
+    reuse = load(segments) if has_reuse and load is not None else None
+    if reuse is not None:
+        # A segment may describe the fragments by way of those whose rows came to stand in them.
+        fragment_ids = reuse.origins(fragment_ids)
     found = []
     for segment in segments:
         ids = segment.fragment_ids if fields.intersection(segment.fields) else None
-        found.append(
-            covering(segment, ids - fragment_ids) if ids and ids & fragment_ids else segment
-        )
+        if ids and has_reuse and reuse is None:
+            found.append(covering(segment, ()))
+        elif ids and ids & fragment_ids:
+            found.append(covering(segment, ids - fragment_ids))
+        else:
+            found.append(segment)
     return tuple(found)
 
 
@@ -60,25 +74,60 @@ def after_rewrite(
 ) -> Segments:
     """Return the segments after fragments were written anew."""
     rewritten = {index.old_id: index for index in operation.rewritten_indices}
+    reuse = operation.fragment_reuse
     found = []
     for segment in segments:
         index = rewritten.get(segment.uuid)
-        if index is None and not (stable_row_ids and not is_system(segment)):
-            found.append(segment)
-            continue
-        moved = _moved(segment, operation)
         if index is not None:
-            moved = replace(
-                moved,
-                uuid=index.new_id,
-                type_url=index.type_url or moved.type_url,
-                details=index.details if index.type_url else moved.details,
-                index_version=index.index_version or moved.index_version,
-                files=index.files or moved.files,
-                base_id=None,
-            )
-        found.append(moved)
-    return tuple(found)
+            found.append(_rewritten(_moved(segment, operation), index))
+        elif segment.name == FRAGMENT_REUSE and reuse is not None:
+            continue
+        elif is_system(segment) or not stable_row_ids:
+            found.append(segment)
+        elif holds_row_ids(segment):
+            found.append(_moved(segment, operation))
+        else:
+            found.append(_uncovered(segment, operation))
+    return tuple(found) if reuse is None else (*found, reuse)
+
+
+def _rewritten(segment: IndexSegment, index: RewrittenIndex) -> IndexSegment:
+    return replace(
+        segment,
+        uuid=index.new_id,
+        type_url=index.type_url or segment.type_url,
+        details=index.details if index.type_url else segment.details,
+        index_version=index.index_version or segment.index_version,
+        files=index.files or segment.files,
+        base_id=None,
+    )
+
+
+_NEWEST_WITH_ROW_IDS = {
+    "btreeindexdetails": 0,
+    "bitmapindexdetails": 0,
+    "ngramindexdetails": 0,
+    "labellistindexdetails": 1,
+    "invertedindexdetails": 3,
+    "vectorindexdetails": 2,
+}
+"""Up to which version the kinds of indices hold row ids; others, and later ones, hold addresses."""
+
+
+def holds_row_ids(segment: IndexSegment) -> bool:
+    """Say whether a segment of a table with stable row ids is known to hold those ids.
+
+    Such a segment stays true when rows move; one that holds addresses, zones of fragments or
+    something unknown does not.
+    """
+    kind = segment.type_url.rpartition(".")[2].lower()
+    return (segment.index_version or 0) <= _NEWEST_WITH_ROW_IDS.get(kind, -1)
+
+
+def _uncovered(segment: IndexSegment, operation: Rewrite) -> IndexSegment:
+    ids = segment.fragment_ids
+    gone = {fragment.id for group in operation.groups for fragment in group.old_fragments}
+    return segment if ids is None or ids.isdisjoint(gone) else covering(segment, ids - gone)
 
 
 def _moved(segment: IndexSegment, operation: Rewrite) -> IndexSegment:
@@ -95,7 +144,10 @@ def _moved(segment: IndexSegment, operation: Rewrite) -> IndexSegment:
 
 
 def retained(
-    segments: Sequence[IndexSegment], schema: Schema, existing: Callable[[], Set[int]]
+    segments: Sequence[IndexSegment],
+    schema: Schema,
+    existing: Callable[[], Set[int]],
+    load: LoadReuse | None = None,
 ) -> Segments:
     """Return the segments that still describe something.
 
@@ -110,6 +162,12 @@ def retained(
         if is_system(segment) or all(field in types for field in segment.fields):
             by_name.setdefault(segment.name, []).append(segment)
     fragment_ids = existing()
+    if any(segment.name == FRAGMENT_REUSE for segment in segments):
+        reuse = None if load is None else load(segments)
+        if reuse is None:
+            # Which fragments a segment describes is not known, so all may be of use.
+            return tuple(one for group in by_name.values() for one in group)
+        fragment_ids = reuse.origins(fragment_ids)
     kept: set[str] = set()
     for group in by_name.values():
         live = [one for one in group if is_system(one) or _describes(one, fragment_ids)]

@@ -72,6 +72,8 @@ class Rewrite:
 
     groups: tuple[RewriteGroup, ...]
     rewritten_indices: tuple[RewrittenIndex, ...] = ()
+    fragment_reuse: IndexSegment | None = None
+    """The record of moved rows afterwards; its place is the manifest, not the transaction."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,9 +36,11 @@ class WriteOptions:
     max_bytes_per_file: int = 90 * 1024**3
     page_bytes: int = 8 * 1024**2
     storage_version: str | None = None
+    pending_bytes: int = 512 * 1024**2
+    """How much of all columns may wait in memory for their pages."""
 
     def __post_init__(self) -> None:
-        for name in ("max_rows_per_file", "max_bytes_per_file", "page_bytes"):
+        for name in ("max_rows_per_file", "max_bytes_per_file", "page_bytes", "pending_bytes"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}; give a number from 1")
         if self.storage_version is not None:
@@ -93,7 +95,7 @@ def open_writer(
             file,
             schema,
             version,
-            FileWriteOptions(options.page_bytes),
+            FileWriteOptions(options.page_bytes, options.pending_bytes),
             sidecars=lambda blob_id: store.create(sidecar_path(path, blob_id)),
         )
     except BaseException:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lancetable.commit import versions
 from lancetable.errors import InputError
 from lancetable.store import Durability, TableLocation
+from lancetable.table.compacting import CompactingTable
 from lancetable.table.following import FollowingTable
 from lancetable.table.versioned import VersionedTable
 from lancetable.table.writing import commit_options
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from lancetable.fragment.writer import WriteOptions
 
 
-class Table(VersionedTable, FollowingTable):
+class Table(VersionedTable, FollowingTable, CompactingTable):
     """One version of a table. ``refresh`` and ``checkout`` move it to another, and so do writes."""
 
     __slots__ = ()

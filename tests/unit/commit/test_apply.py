@@ -46,6 +46,7 @@ from lancetable.format.manifest import (
     Manifest,
     WriterVersion,
 )
+from lancetable.format.manifest.reuse import FragmentReuse
 from lancetable.format.manifest.roaring import encode_bitmap
 from lancetable.format.manifest.rowids import (
     decode_row_ids,
@@ -338,7 +339,7 @@ def test_index_segments_are_kept_pruned_or_dropped():
     before = version(fragment(0), fragment(1))
 
     def kept(operation, given=segments):
-        found = applied(before, operation, given).indices
+        found = applied(before, operation, given, reuse=lambda _: FragmentReuse()).indices
         return None if found is None else [UUID(one.uuid).int for one in found]
 
     assert kept(Append((fragment(),))) is None

@@ -93,18 +93,45 @@ def _overlapping(own: Delete | Update, other: Operation, facts: Facts) -> Verdic
     return Compatible(both)
 
 
-def for_rewrite(own: Rewrite, other: Operation) -> Verdict:
-    """Judge rows that moved to other files."""
-    mine = touched(own).all
-    indexed = isinstance(other, CreateIndex) and any(
-        meets(segment.fragment_ids, mine) for segment in other.new_indices if not is_system(segment)
-    )
-    both = mine & touched(other).all
-    return first(
+def for_rewrite(own: Rewrite, other: Operation, facts: Facts) -> Verdict:
+    """Judge rows that moved to other files: what others deleted meanwhile can be deleted there."""
+    mine, their = touched(own).all, touched(other)
+    both = mine & their.all
+    deletes = isinstance(other, Delete | Update) and facts.are_moves_known
+    rewritten = [
+        id_ for id_ in both & their.updated if their.files.get(id_) != facts.files.get(id_)
+    ]
+    verdict = first(
         (isinstance(other, Merge), ALL_FRAGMENTS),
-        (indexed, retry("another writer indexed rows that were moved")),
-        (both, retry(f"another writer changed fragment {min(both, default=0)}")),
+        (
+            isinstance(other, CreateIndex) and _is_indexed(own, other, facts),
+            retry("another writer indexed rows that were moved"),
+        ),
+        (both and not deletes, retry(f"another writer changed fragment {min(both, default=0)}")),
+        (
+            rewritten,
+            retry(f"another writer changed columns of fragment {min(rewritten, default=0)}"),
+        ),
     )
+    return Compatible(both) if both and verdict == FINE else verdict
+
+
+def _is_indexed(own: Rewrite, other: CreateIndex, facts: Facts) -> bool:
+    """Say whether new index segments lose rows that moved.
+
+    They do not when the moves are recorded, unless a segment describes a part of a group only.
+    """
+    for segment in other.new_indices:
+        if is_system(segment):
+            continue
+        covered = segment.fragment_ids
+        for old, _ in own.groups:
+            ids = {one.id for one in old}
+            if meets(covered, ids) and not (
+                facts.keeps_indices and covered is not None and ids <= covered
+            ):
+                return True
+    return False
 
 
 def for_replacement(own: DataReplacement, other: Operation) -> Verdict:

@@ -41,6 +41,10 @@ class Facts:
     """The rows that mine deletes, by fragment; ``None`` when they are not known."""
     files: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """The data files of the fragments that mine changes, as they were read."""
+    are_moves_known: bool = False
+    """True when it can be told where each row of a Rewrite went."""
+    keeps_indices: bool = False
+    """True when a Rewrite records its moves for the index segments of others."""
 
 
 FINE = Compatible()

@@ -36,7 +36,44 @@ def decode_bitmap(data: bytes, *, most: int) -> Values:
     Raises:
         CorruptError: the bytes are not such a bitmap.
     """
+    return _values(_Cursor(data), most)
+
+
+def decode_treemap(data: bytes, *, most: int) -> npt.NDArray[np.uint64]:
+    """Return the 64-bit values of bitmaps by their upper halves, in ascending order.
+
+    The number of bitmaps (u64) comes first, then each upper half (u32) and its bitmap.
+
+    Raises:
+        CorruptError: the bytes are not such bitmaps.
+    """
     cursor = _Cursor(data)
+    parts: list[npt.NDArray[np.uint64]] = []
+    last = -1
+    for _ in range(int(cursor.numbers("<u8", 1)[0])):
+        upper = int(cursor.numbers("<u4", 1)[0])
+        if upper <= last:
+            raise CorruptError("the bitmaps are not in ascending order of their upper halves")
+        last = upper
+        values = _values(cursor, most)
+        most -= values.size
+        parts.append(values.astype(np.uint64) | np.uint64(upper << 32))
+    return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+
+
+def encode_treemap(parts: Iterable[tuple[int, npt.NDArray[np.uint32]]]) -> bytes:
+    """Return the map of values given by their upper halves, which ascend."""
+    from pyroaring import BitMap  # noqa: PLC0415 - reading a table does without it
+
+    encoded = []
+    for upper, values in parts:
+        bitmap = BitMap(values)
+        bitmap.run_optimize()
+        encoded.append(upper.to_bytes(4, "little") + bytes(bitmap.serialize()))
+    return len(encoded).to_bytes(8, "little") + b"".join(encoded)
+
+
+def _values(cursor: "_Cursor", most: int) -> Values:
     runs, count = _header(cursor)
     heads = cursor.numbers("<u2", 2 * count).reshape(count, 2).astype(np.int64)
     sizes = heads[:, 1] + 1

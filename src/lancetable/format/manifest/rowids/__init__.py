@@ -1,6 +1,16 @@
 """Numbers that belong to the rows of a fragment: stable row ids and versions."""
 
-from lancetable.format.manifest.rowids.choose import encode_row_ids, encode_versions
+from lancetable.format.manifest.rowids.choose import (
+    encode_row_id_runs,
+    encode_row_ids,
+    encode_versions,
+)
 from lancetable.format.manifest.rowids.expand import decode_row_ids, decode_versions
 
-__all__ = ["decode_row_ids", "decode_versions", "encode_row_ids", "encode_versions"]
+__all__ = [
+    "decode_row_ids",
+    "decode_versions",
+    "encode_row_id_runs",
+    "encode_row_ids",
+    "encode_versions",
+]

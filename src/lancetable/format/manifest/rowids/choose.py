@@ -25,10 +25,22 @@ from lancetable.format.manifest.rowids.segments import (
     Segment,
 )
 
+_LEAST_RUN = 32
+"""How long the ascending stretches of ids have to be for a segment of their own, on average."""
+
 
 def encode_row_ids(ids: npt.NDArray[np.uint64]) -> bytes:
     """Return the sequence of the given ids, one per row, as one segment."""
     return encode_segments([choose_segment(np.asarray(ids, np.uint64))])
+
+
+def encode_row_id_runs(ids: npt.NDArray[np.uint64]) -> bytes:
+    """Return the sequence of ids that ascend for long stretches, one segment for each of them."""
+    ids = np.asarray(ids, np.uint64)
+    ends = np.flatnonzero(ids[1:] <= ids[:-1]) + 1
+    if ends.size * _LEAST_RUN > ids.size:
+        return encode_row_ids(ids)
+    return encode_segments([choose_segment(run) for run in np.split(ids, ends)])
 
 
 def encode_versions(versions: npt.NDArray[np.uint64]) -> bytes:

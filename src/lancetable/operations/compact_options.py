@@ -1,0 +1,127 @@
+"""What can be said about a compaction: how it is done, and what came of it."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias, TypedDict, get_args
+
+from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import InputError
+
+MiB = 1024 * 1024
+IndexHandling: TypeAlias = Literal["reuse", "remap", "uncover"]
+Progress: TypeAlias = Callable[[int, int], None]
+"""Is told how many rows are done, and how many there are."""
+_LEAST_MEMORY = 16 * MiB
+
+
+class CompactSettings(TypedDict, total=False):
+    """The options of a compaction as keyword arguments."""
+
+    target_rows: int
+    target_bytes: int
+    deleted_share: float
+    sort_by: Sequence[str]
+    z_order_by: Sequence[str]
+    indices: IndexHandling | None
+    memory_bytes: int
+    threads: int
+    copy_pages: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CompactOptions:
+    """Which fragments are worth it, and how they are written anew."""
+
+    target_rows: int = 1024 * 1024
+    """Fragments with fewer live rows are joined with their neighbours, up to about so many."""
+
+    target_bytes: int = 4096 * MiB
+    """The same for the bytes of their files: larger fragments are not joined with others."""
+
+    deleted_share: float = 0.1
+    """A fragment of which a larger share is deleted is written anew, even alone."""
+
+    sort_by: Sequence[str] = ()
+    """Columns to sort by. All fragments are written anew, sorted within what fits in memory."""
+
+    z_order_by: Sequence[str] = ()
+    """Columns whose ranks are interleaved to sort by all of them alike; not with ``sort_by``."""
+
+    indices: IndexHandling | None = None
+    """What becomes of index segments that hold row addresses.
+
+    ``reuse`` records where rows went, so that segments stay in use; ``remap`` writes segments of
+    known kinds anew; ``uncover`` lets them no longer describe the new fragments. Left out it is
+    ``reuse`` where that can be done.
+    """
+
+    memory_bytes: int = 512 * MiB
+    """About how much memory all tasks that run here at a time may take together."""
+
+    threads: int = field(default_factory=lambda: min(os.cpu_count() or 1, 8))
+    """How many tasks run at a time, when no runner is given."""
+
+    copy_pages: bool = True
+    """True to copy encoded pages as they are where that gives the same rows."""
+
+    def __post_init__(self) -> None:
+        for name in ("target_rows", "target_bytes", "threads"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}; give a number from 1")
+        if self.memory_bytes < _LEAST_MEMORY:
+            raise InputError(f"memory_bytes is {self.memory_bytes}; give at least {_LEAST_MEMORY}")
+        if not 0 <= self.deleted_share <= 1:
+            raise InputError(f"deleted_share is {self.deleted_share}; give a number from 0 to 1")
+        if self.sort_by and self.z_order_by:
+            raise InputError("give sort_by or z_order_by, not both")
+        for name in ("sort_by", "z_order_by"):
+            if isinstance(getattr(self, name), str):
+                raise InputError(f"{name} is a list of columns; write [{getattr(self, name)!r}]")
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.indices not in {None, *get_args(IndexHandling)}:
+            known = ", ".join(get_args(IndexHandling))
+            raise InputError(f"indices is {self.indices!r}; use one of {known}")
+        if self.is_sorted and self.indices == "reuse":
+            raise InputError(
+                "rows that change their order cannot be recorded for index segments; "
+                "leave sort_by out, or use indices='uncover'"
+            )
+
+    @property
+    def is_sorted(self) -> bool:
+        """True when rows change their order."""
+        return bool(self.sort_by or self.z_order_by)
+
+    @property
+    def task_bytes(self) -> int:
+        """About how much memory one task may take."""
+        return max(self.memory_bytes // self.threads, _LEAST_MEMORY)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactResult:
+    """What a compaction did, or with a dry run would do; without work there is no new version."""
+
+    version: int
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    rows: int = 0
+    """Live rows that were written anew."""
+    deleted_rows: int = 0
+    """Deleted rows whose place was given back."""
+    bytes_before: int = 0
+    bytes_after: int = 0
+    fragments_copied: int = 0
+    """New fragments whose pages were copied as they were."""
+    indices_remapped: int = 0
+    """Index segments that were written anew."""
+    attempts: int = 0
+    is_dry_run: bool = False
+
+
+class Compacted(NamedTuple):
+    """The version after a compaction, and what is told about it."""
+
+    snapshot: Snapshot
+    result: CompactResult

@@ -1,0 +1,217 @@
+"""How are the live rows of some fragments written to new ones, within a bounded memory.
+
+Rows are read in windows, and files are closed and opened again behind them, so that mapped bytes do
+not add up. In a table with stable row ids the new fragments carry the ids of their rows and both
+versions.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import CorruptError
+from lancetable.format.manifest import Fragment, InlineSequence
+from lancetable.format.manifest.rowids import encode_row_id_runs, encode_versions
+from lancetable.format.schema.model import Field
+from lancetable.fragment.blobs import read_payloads
+from lancetable.fragment.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
+from lancetable.fragment.readers import Readers
+from lancetable.fragment.system import FIRST_VERSION
+from lancetable.fragment.writer import WriteOptions, remove_fragments, write_fragments
+from lancetable.operations.compact_options import CompactOptions
+from lancetable.operations.compact_order import Order, order_of
+from lancetable.operations.moved import Numbers, has_stable_row_ids, target_of
+from lancetable.operations.write import table_options
+from lancetable.scan.pace import Pace, bytes_of, guess
+from lancetable.scan.plan import ScanPlan, plan, windows
+from lancetable.scan.request import MiB, ScanRequest
+from lancetable.scan.result import aligned, finish
+
+_LEAST_PAGE = 64 * 1024
+_MOST_PAGE = 8 * MiB
+
+
+@dataclass(frozen=True, slots=True)
+class CompactTask:
+    """Fragments to be written anew; ``part`` is the version with these fragments only."""
+
+    part: Snapshot
+    rows_per_file: int
+    options: CompactOptions
+
+
+class WrittenGroup(NamedTuple):
+    """What came of a task."""
+
+    fragments: list[Fragment]
+    order: Order | None = None
+    """For each new row its number among the live rows, if the order changed."""
+    is_copied: bool = False
+
+
+def write_group(task: CompactTask) -> WrittenGroup:
+    """Write the rows of a task to new fragments; nothing stays when it fails.
+
+    Raises:
+        CorruptError: a file is damaged.
+        StoreError: a file cannot be read or written.
+    """
+    manifest = task.part.manifest
+    names = tuple(field.name for field in manifest.schema.fields)
+    planned = plan(manifest.schema, ScanRequest(names, blobs="bytes"))
+    reading = _Reading(planned, Readers(task.part), task.options.task_bytes // 8)
+    batches: Iterator[pa.RecordBatch] = reading.batches()
+    order = None
+    if task.options.is_sorted:
+        order = _order(task)
+        batches = _in_order(batches, order)
+    options = _write_options(task, len(names))
+    fragments = write_fragments(batches, manifest.schema, target_of(task.part), options)
+    try:
+        return WrittenGroup(labelled(task.part, fragments, order), order)
+    except BaseException:
+        remove_fragments(fragments, target_of(task.part))
+        raise
+
+
+def _write_options(task: CompactTask, columns: int) -> WriteOptions:
+    quarter = task.options.task_bytes // 4
+    wanted = WriteOptions(
+        max_rows_per_file=task.rows_per_file,
+        max_bytes_per_file=2 * task.options.target_bytes,
+        page_bytes=min(max(quarter // max(columns, 1), _LEAST_PAGE), _MOST_PAGE),
+        pending_bytes=quarter,
+    )
+    return table_options(task.part.manifest, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Reads the live rows of a part, window by window."""
+
+    plan: ScanPlan
+    readers: Readers
+    window_bytes: int
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all live rows in order."""
+        pace = guess((self.plan.early, self.plan.late), self.readers.source.manifest.fragments)
+        for position in range(len(self.readers)):
+            yield from self._fragment(position, pace)
+
+    def _fragment(self, position: int, pace: Pace) -> Iterator[pa.RecordBatch]:
+        opened = self.readers[position].opened
+        start = 0
+        while start < opened.rows:
+            step = pace.rows(self.window_bytes)
+            window = next(windows(position, start, min(start + step, opened.rows), step))
+            columns = self.readers[position].read_live(self.plan.late, window.start, window.stop)
+            pace.learn(window.stop - window.start, bytes_of(columns))
+            rows = sum(map(len, columns[0]))
+            if rows:
+                names = self.plan.names
+                for batch in aligned(dict(zip(names, columns, strict=True)), rows):
+                    yield from self._finished(position, batch)
+            start = window.stop
+            # What is encoded by now needs the mapped bytes no more.
+            opened.release()
+
+    def _finished(self, position: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        for piece in self._pieces(batch):
+            columns = [[array] for array in piece.columns]
+            for slot, field in self.plan.blobs:
+                opened = self.readers[position].opened
+                columns[slot] = read_payloads(opened, field, columns[slot])
+            done = finish(self.plan, piece.num_rows, columns)
+            yield from aligned(
+                dict(zip(self.plan.schema.names, done.columns, strict=True)), done.rows
+            )
+
+    def _pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Cut a batch where the blobs of its rows are more than a window may hold."""
+        weights = _blob_bytes(batch, self.plan.blobs)
+        if weights is None or weights.sum() <= self.window_bytes:
+            yield batch
+            return
+        first = held = 0
+        for row, weight in enumerate(weights.tolist()):
+            if row > first and held + weight > self.window_bytes:
+                yield batch.slice(first, row - first)
+                first, held = row, 0
+            held += weight
+        yield batch.slice(first)
+
+
+def _blob_bytes(batch: pa.RecordBatch, blobs: Sequence[tuple[int, Field]]) -> Numbers | None:
+    """Return how many bytes the blobs of each row have, as far as they stand at the top."""
+    found = None
+    for slot, field in blobs:
+        if field.is_blob:
+            sizes = pc.fill_null(pc.struct_field(batch.column(slot), ["size"]), 0)
+            numbers = sizes.to_numpy(zero_copy_only=False).astype(np.uint64)
+            found = numbers if found is None else found + numbers
+    return found
+
+
+def _order(task: CompactTask) -> Order:
+    """Return the order that the rows of a task get."""
+    names = (*task.options.sort_by, *task.options.z_order_by)
+    planned = plan(task.part.manifest.schema, ScanRequest(names))
+    reading = _Reading(planned, Readers(task.part), task.options.task_bytes // 8)
+    return order_of(pa.Table.from_batches(list(reading.batches())), task.options)
+
+
+def _in_order(batches: Iterator[pa.RecordBatch], order: Order) -> Iterator[pa.RecordBatch]:
+    """Yield all rows in another order, some thousands at a time."""
+    every = list(batches)
+    if not every:
+        return
+    table = pa.Table.from_batches(every)
+    each = max(len(order) // max(len(every), 1), 1)
+    for first in range(0, len(order), each):
+        taken = table.take(pa.array(order[first : first + each]))
+        yield from taken.combine_chunks().to_batches()
+
+
+def labelled(
+    part: Snapshot, fragments: Sequence[Fragment], order: Order | None = None
+) -> list[Fragment]:
+    """Return new fragments with the ids of the live rows of a part and both their versions."""
+    if not has_stable_row_ids(part.manifest):
+        return list(fragments)
+    readers = Readers(part)
+    ids = _numbers(readers, ROW_ID, order)
+    created = _numbers(readers, CREATED_AT, order)
+    updated = _numbers(readers, LAST_UPDATED_AT, order)
+    found, first = [], 0
+    for fragment in fragments:
+        rows = slice(first, first + fragment.physical_rows)
+        first += fragment.physical_rows
+        found.append(
+            fragment._replace(
+                row_ids=InlineSequence(encode_row_id_runs(ids[rows])),
+                created_at=InlineSequence(encode_versions(created[rows])),
+                last_updated_at=InlineSequence(encode_versions(updated[rows])),
+            )
+        )
+    return found
+
+
+def _numbers(readers: Readers, name: str, order: Order | None) -> Numbers:
+    parts = []
+    for position in range(len(readers)):
+        opened = readers[position].opened
+        stored = opened.sequence(name)
+        if stored is None and name == ROW_ID:
+            raise CorruptError(f"fragment {opened.fragment.id} has no row ids, its table has")
+        if stored is None:
+            stored = np.full(opened.rows, FIRST_VERSION, np.uint64)
+        deletions = opened.deletions
+        parts.append(stored if deletions is None else np.delete(stored, deletions.offsets))
+    joined = np.concatenate(parts) if parts else np.empty(0, np.uint64)
+    return joined if order is None else joined[order]
