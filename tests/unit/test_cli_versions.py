@@ -61,3 +61,12 @@ def test_clones_and_going_back(uri: str, tmp_path: Path) -> None:
     assert run_json("restore", uri, 1, "--yes", "-m", "back")["rows"] == 3
     assert lt.open_table(uri).count() == 3
     assert "version 9" in run("restore", uri, 9, "--yes", code=1)
+
+
+def test_a_history(uri: str) -> None:
+    run("tag", "create", uri, "v2")
+    newest, oldest = run_json("history", uri)
+    assert (newest["operation"], newest["added"], newest["message"]) == ("Append", 1, "one more")
+    assert (newest["tags"], oldest["version"]) == (["v2"], 1)
+    assert len(run_json("history", uri, "--limit", 1)) == 1
+    assert "one more" in run("history", uri)

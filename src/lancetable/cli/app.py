@@ -12,7 +12,7 @@ from typing import Annotated, ParamSpec
 import typer
 
 import lancetable
-from lancetable.cli import file, refs, table, whole
+from lancetable.cli import file, history, refs, table, whole
 from lancetable.errors import LanceTableError
 
 P = ParamSpec("P")
@@ -70,6 +70,7 @@ for _command in (
     table.fragments,
     table.files,
     file.pages,
+    history.history,
     whole.clone,
     whole.restore,
 ):

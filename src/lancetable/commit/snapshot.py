@@ -5,7 +5,7 @@ paths of the manifest instead, which may be anywhere; its own path must not leav
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from lancetable.errors import CorruptError, FileNotFoundInStoreError
 from lancetable.format.manifest import (
@@ -142,8 +142,22 @@ def shown(store: Store, path: str) -> str:
     return f"{store.root}/{path}"
 
 
+class HasTransaction(Protocol):
+    """A manifest, or as much of one as says where its transaction is."""
+
+    @property
+    def transaction_file(self) -> str:
+        """The name of the transaction's own file."""
+        ...
+
+    @property
+    def transaction_section(self) -> int | None:
+        """The place of the transaction inside the manifest file."""
+        ...
+
+
 def read_transaction(
-    store: Store, manifest: Manifest, path: str, data: bytes | None = None
+    store: Store, manifest: HasTransaction, path: str, data: bytes | memoryview | None = None
 ) -> "Transaction | None":
     """Return the transaction of a manifest, read from its file or the one it names.
 

@@ -20,7 +20,7 @@ from lancetable.errors import (
     VersionNotFoundError,
 )
 from lancetable.format.manifest import WriterVersion
-from lancetable.format.manifest.codec import decode_manifest, decode_version
+from lancetable.format.manifest.codec import decode_heading, decode_manifest
 from lancetable.format.manifest.names import (
     DETACHED_BIT,
     HINT,
@@ -30,7 +30,7 @@ from lancetable.format.manifest.names import (
     manifest_path,
     parse_manifest_name,
 )
-from lancetable.store import Store, TableLocation
+from lancetable.store import ByteRange, Store, TableLocation
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MAX_PROBES = 64
@@ -106,15 +106,20 @@ def list_versions(snapshot: Snapshot, *, detail: bool = False) -> list[VersionIn
 
 
 def _detailed(store: Store, info: VersionInfo) -> VersionInfo:
-    data = store.read(info.path)
-    path = shown(store, info.path)
-    _, timestamp, writer = decode_version(data, path)
-    info = info._replace(timestamp=timestamp, writer=writer)
+    data = manifest_view(store, info)
+    heading = decode_heading(data, shown(store, info.path))
+    info = info._replace(timestamp=heading.timestamp, writer=heading.writer)
     try:
-        transaction = read_transaction(store, decode_manifest(data, path), info.path, data)
+        transaction = read_transaction(store, heading, info.path, data)
     except LanceTableError:
         return info
     return info._replace(operation=transaction.operation_name if transaction else None)
+
+
+def manifest_view(store: Store, info: VersionInfo) -> memoryview:
+    """Return the content of a manifest file, of which little may be looked at."""
+    file = store.open(info.path, size=info.size)
+    return file.read_ranges([ByteRange(0, file.size)])[0]
 
 
 def _find(
@@ -157,7 +162,7 @@ def _kept(store: Store, versions: Sequence[VersionInfo], as_of: object) -> str:
     """Say which versions exist, as ranges; others may have been cleaned away."""
     if as_of is not None:
         oldest = versions[0]
-        time = decode_version(store.read(oldest.path), oldest.path)[1]
+        time = decode_heading(manifest_view(store, oldest), oldest.path).timestamp
         return f"the oldest that is kept, {oldest.version}, is from {time}"
     ranges: list[list[int]] = []
     for info in versions:
@@ -270,15 +275,14 @@ def _at_time(store: Store, moment: datetime) -> _Found | None:
     """Return the newest version not younger than a moment, reading few manifests."""
     versions = listed(store)
     low, high = 0, len(versions)
-    best: _Found | None = None
+    best: VersionInfo | None = None
     while low < high:
         middle = (low + high) // 2
         info = versions[middle]
-        data = store.read(info.path)
-        _, time, _ = decode_version(data, shown(store, info.path))
+        time = decode_heading(manifest_view(store, info), shown(store, info.path)).timestamp
         if (time or _LONG_AGO) <= moment:
-            best = _Found(info.version, info.path, data)
+            best = info
             low = middle + 1
         else:
             high = middle
-    return best
+    return best and _Found(best.version, best.path, store.read(best.path))

@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
+    from lancetable.commit.history import History
     from lancetable.commit.snapshot import Snapshot
+    from lancetable.table.inspection import Inspection
     from lancetable.table.references import Branches, Tags
 
 
@@ -31,6 +33,29 @@ class VersionedTable(ColumnsTable):
         from lancetable.table.references import Branches
 
         return Branches(self._snapshot, self._opened_at)
+
+    @property
+    def inspect(self) -> "Inspection":
+        """What the table consists of, as Arrow tables."""
+        from lancetable.table.inspection import Inspection
+
+        return Inspection(self._snapshot)
+
+    def history(self, *, limit: int | None = None) -> "History":
+        """Return what each version did, newest first: when, by whom, which rows and fragments.
+
+        ``History.to_arrow`` gives it as a table. Only versions of this branch up to the one of
+        the handle are told; those that were cleaned away are left out.
+
+        Args:
+            limit: the most versions to return.
+
+        Raises:
+            CorruptError: a manifest or a transaction is damaged.
+        """
+        from lancetable.commit.history import read_history
+
+        return read_history(self._snapshot, limit=limit)
 
     def clone(
         self,

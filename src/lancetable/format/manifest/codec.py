@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from google.protobuf.message import DecodeError
 
@@ -18,6 +18,7 @@ from lancetable.format.proto import table_pb2
 from lancetable.format.schema.codec import decode_fields, decode_metadata
 from lancetable.format.schema.model import Schema
 
+_Heading: TypeAlias = table_pb2.Manifest | table_pb2.ManifestHeading
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 _MICROSECOND = timedelta(microseconds=1)
@@ -87,21 +88,39 @@ def _parsed(data: bytes) -> table_pb2.Manifest:
         raise CorruptError("the manifest is not a valid message") from None
 
 
-def decode_version(data: bytes, path: str) -> tuple[int, datetime | None, WriterVersion | None]:
-    """Return version, time and writer of a manifest file without looking at the rest.
+class Heading(NamedTuple):
+    """Who made a version, when, and where it says how."""
+
+    version: int
+    timestamp: datetime | None
+    writer: WriterVersion | None
+    transaction_file: str = ""
+    transaction_section: int | None = None
+
+
+def decode_heading(data: bytes | memoryview, path: str) -> Heading:
+    """Return the heading of a manifest file; fragments are passed over as bytes.
 
     Raises:
         CorruptError: the bytes are damaged.
     """
     try:
-        message = _parsed(data)
+        message = table_pb2.ManifestHeading.FromString(manifest_message(data))
         time = _timestamp(message.timestamp) if message.HasField("timestamp") else None
-        return message.version, time, _writer(message)
+        return Heading(
+            message.version,
+            time,
+            _writer(message),
+            message.transaction_file,
+            _transaction_section(message),
+        )
+    except DecodeError:
+        raise CorruptError("the manifest is not a valid message", path=path) from None
     except CorruptError as cause:
         raise cause.at(path) from None
 
 
-def _transaction_section(message: table_pb2.Manifest) -> int | None:
+def _transaction_section(message: _Heading) -> int | None:
     if message.HasField("current_transaction_section"):
         return int(message.current_transaction_section)
     if message.HasField("transaction_section"):
@@ -116,7 +135,7 @@ def _timestamp(message: table_pb2.Timestamp) -> datetime:
         raise CorruptError(f"the time of the version, {message.seconds} s, is no date") from None
 
 
-def _writer(message: table_pb2.Manifest) -> WriterVersion | None:
+def _writer(message: _Heading) -> WriterVersion | None:
     if not message.HasField("writer_version"):
         return None
     writer = message.writer_version

@@ -24,7 +24,7 @@ _LENGTH = struct.Struct("<I")
 _MAJOR = 0
 
 
-def manifest_message(data: bytes) -> memoryview:
+def manifest_message(data: bytes | memoryview) -> memoryview:
     """Return the bytes of the manifest message inside a manifest file.
 
     Raises:
@@ -53,7 +53,7 @@ def manifest_message(data: bytes) -> memoryview:
     return memoryview(data)[start:end]
 
 
-def section(data: bytes, position: int, what: str) -> memoryview:
+def section(data: bytes | memoryview, position: int, what: str) -> memoryview:
     """Return the bytes of the message stored at a position; ``what`` is named in the message.
 
     Raises:
