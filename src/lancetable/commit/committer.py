@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lancetable.commit.moves import Moves
-    from lancetable.commit.rebase import IntegerArray
+    from lancetable.commit.rebase import Rows
     from lancetable.format.manifest import IndexSegment
     from lancetable.format.manifest.reuse import FragmentReuse
 
@@ -69,7 +69,7 @@ def commit(
     operation: Operation,
     options: CommitOptions = _DEFAULT,
     *,
-    affected: "Mapping[int, IntegerArray] | None" = None,
+    affected: "Mapping[int, Rows] | None" = None,
     moves: "Moves | None" = None,
     storage_version: str | None = None,
 ) -> CommitResult:
@@ -144,7 +144,7 @@ class _Commit:
     base: Snapshot
     operation: Operation
     options: CommitOptions
-    affected: "Mapping[int, IntegerArray] | None" = None
+    affected: "Mapping[int, Rows] | None" = None
     moves: "Moves | None" = None
     storage_version: str | None = None
     records: dict[str, bytes] = field(default_factory=dict)

@@ -6,7 +6,7 @@ of them may have moved it elsewhere.
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from lancetable.commit.find import find_fragments
 from lancetable.commit.snapshot import Snapshot
@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    IntegerArray: TypeAlias = npt.NDArray[np.integer]
+
+class Rows(Protocol):
+    """Rows of one fragment: an array, or something that can become one."""
+
+    def __len__(self) -> int: ...
+
+    def __array__(self) -> "npt.NDArray[np.generic]": ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,7 @@ def merge_deletions(
     tip: Snapshot,
     operation: Operation,
     fragment_ids: frozenset[int],
-    affected: "Mapping[int, IntegerArray]",
+    affected: "Mapping[int, Rows]",
 ) -> Rebase:
     """Return the operation with the deleted rows of some fragments merged with the current ones.
 
@@ -93,7 +99,7 @@ def _with(
 
 
 def _merged(
-    tip: Snapshot, current: Fragment, affected: "IntegerArray", written: list[str]
+    tip: Snapshot, current: Fragment, affected: Rows, written: list[str]
 ) -> Fragment | None:
     """Return the current fragment without the affected rows, ``None`` when no row is left."""
     import numpy as np  # noqa: PLC0415 - most commits merge nothing

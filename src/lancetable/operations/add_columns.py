@@ -179,9 +179,9 @@ def add_joined_columns(
         InputError: several rows of the data have one key.
         CommitError: nothing was changed.
     """
-    with joined(snapshot, data, on) as (maker, fields):
-        names = tuple(quote(one.name) for one in fields)
-        return _extend(snapshot, names, fields, Extension(maker, options), options)
+    maker, fields = joined(snapshot, data, on)
+    names = tuple(quote(one.name) for one in fields)
+    return _extend(snapshot, names, fields, Extension(maker, options), options)
 
 
 def _extend(

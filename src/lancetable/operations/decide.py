@@ -1,10 +1,10 @@
 """Which clause of a merge acts on which row.
 
 Rows of a fragment come with the rows of the source they match, or with none. The answer names a
-clause for each row by its number, -1 for rows that stay as they are.
+clause for each row by its number; rows on which none acts are left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,15 +18,20 @@ from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.readers import Readers
 from lancetable.operations.clauses import SOURCE, TARGET, BoundClause, Sides, When
+from lancetable.operations.join import KeyIndex, join_part
 from lancetable.operations.kept import Kept
 from lancetable.operations.parts import Offsets, cut_offsets, read_rows
+from lancetable.operations.rowset import RowSet
 from lancetable.scan.plan import ScanPlan, plan
 from lancetable.scan.request import ScanRequest
 
 Actions = npt.NDArray[np.int16]
+Numbered = Sequence[tuple[int, BoundClause]]
+"""Clauses of one kind with their numbers."""
 
 NO_ROW = -1
 NOTHING = -1
+_INSERTED_AT_A_TIME = 64 * 1024
 
 
 class Decided(NamedTuple):
@@ -37,68 +42,130 @@ class Decided(NamedTuple):
     rows: Offsets
     actions: Actions
 
+    def where(self, chosen: npt.NDArray[np.bool_]) -> "Decided":
+        """Return some of the rows."""
+        return Decided(self.fragment, self.offsets[chosen], self.rows[chosen], self.actions[chosen])
+
+
+class Matched(NamedTuple):
+    """What was found out about a part of the table."""
+
+    decided: tuple[Decided, ...]
+    offsets: Mapping[int, Offsets]
+    """By fragment: the rows that match a row of the source."""
+    rows: Offsets
+    """The rows of the source that match."""
+    ambiguous: Offsets
+    """Rows of the source that match a row which another one matches too."""
+
 
 @dataclass(frozen=True, slots=True)
-class DecideTask:
-    """A part of a table, its matched rows, and the clauses of a merge."""
+class MatchTask:
+    """A part of a table, the keys that are looked for in it, and the clauses for matched rows."""
 
     part: Snapshot
-    matches: "dict[int, tuple[Offsets, Offsets]]"
-    """By fragment: offsets, ascending, and rows of the source."""
+    on: tuple[str, ...]
+    index: KeyIndex
     clauses: tuple[BoundClause, ...]
     kept: Kept
-
-    def of(self, when: When) -> list[tuple[int, BoundClause]]:
-        """Return the clauses of one kind with their numbers."""
-        return [(at, one) for at, one in enumerate(self.clauses) if one.when is when]
+    """The columns of the source that conditions read."""
 
 
-def decide_part(task: DecideTask) -> list[Decided]:
-    """Decide about the rows of a part: matched ones, and where clauses ask for it all others."""
+@dataclass(frozen=True, slots=True)
+class RestTask:
+    """A part of a table of which some rows match the source; the others are decided about."""
+
+    part: Snapshot
+    matched: Mapping[int, RowSet]
+    clauses: tuple[BoundClause, ...]
+
+
+def numbered(clauses: Sequence[BoundClause], when: When) -> Numbered:
+    """Return the clauses of one kind with their numbers."""
+    return [(at, one) for at, one in enumerate(clauses) if one.when is when]
+
+
+def match_part(task: MatchTask) -> Matched:
+    """Find the rows of a part that have a key of the source, and decide about them."""
+    clauses = numbered(task.clauses, When.MATCHED)
     readers = Readers(task.part)
-    matched, others = task.of(When.MATCHED), task.of(When.NOT_MATCHED_BY_SOURCE)
-    decided = []
+    decided: list[Decided] = []
+    offsets: dict[int, Offsets] = {}
+    rows: list[Offsets] = []
+    ambiguous: list[Offsets] = []
+    for position, pairs in join_part(task.part, task.on, task.index):
+        fragment = task.part.manifest.fragments[position]
+        again = np.flatnonzero(pairs.offsets[1:] == pairs.offsets[:-1])
+        rows.append(pairs.rows)
+        if len(again):
+            ambiguous.append(pairs.rows[again])
+        offsets[fragment.id] = np.unique(pairs.offsets) if len(again) else pairs.offsets
+        if clauses and not ambiguous:
+            decided += _decided(readers, position, (pairs.offsets, pairs.rows), clauses, task.kept)
+    return Matched(tuple(decided), offsets, _concatenated(rows), _concatenated(ambiguous))
+
+
+def _concatenated(arrays: list[Offsets]) -> Offsets:
+    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
+
+
+def decide_rest(task: RestTask) -> list[Decided]:
+    """Decide about the rows of a part that no row of the source matches."""
+    clauses = numbered(task.clauses, When.NOT_MATCHED_BY_SOURCE)
+    readers = Readers(task.part)
+    nothing = Kept(pa.schema([]), [])
+    decided: list[Decided] = []
     for position, fragment in enumerate(task.part.manifest.fragments):
-        none = np.empty(0, np.int64)
-        offsets, rows = task.matches.get(fragment.id, (none, none))
-        groups = []
-        if matched and len(offsets):
-            groups.append((offsets, rows, matched))
-        if others:
-            live = readers[position].live_offsets(0, readers[position].opened.rows)
-            rest = np.setdiff1d(live, offsets, assume_unique=True)
-            groups.append((rest, np.full(len(rest), NO_ROW), others))
-        for some, of_source, clauses in groups:
-            actions = _decide(task, readers, position, (some, of_source), clauses)
-            chosen = actions != NOTHING
-            if chosen.any():
-                decided.append(Decided(fragment, some[chosen], of_source[chosen], actions[chosen]))
+        rest = readers[position].live_offsets(0, readers[position].opened.rows)
+        if fragment.id in task.matched:
+            matched = task.matched[fragment.id].offsets()
+            rest = np.setdiff1d(rest, matched, assume_unique=True)
+        none = np.full(len(rest), NO_ROW)
+        decided += _decided(readers, position, (rest, none), clauses, nothing)
     return decided
 
 
-def _decide(
-    task: DecideTask,
+def _decided(
     readers: Readers,
     position: int,
     pairs: tuple[Offsets, Offsets],
-    clauses: Sequence[tuple[int, BoundClause]],
+    clauses: Numbered,
+    kept: Kept,
+) -> Iterator[Decided]:
+    """Yield the rows of a fragment on which a clause acts, if there are any."""
+    fragment = readers.source.manifest.fragments[position]
+    all_rows = Decided(fragment, *pairs, _actions(readers, position, pairs, clauses, kept))
+    chosen = all_rows.actions != NOTHING
+    if chosen.all():
+        if len(chosen):
+            yield all_rows
+    elif chosen.any():
+        yield all_rows.where(chosen)
+
+
+def _actions(
+    readers: Readers,
+    position: int,
+    pairs: tuple[Offsets, Offsets],
+    clauses: Numbered,
+    kept: Kept,
 ) -> Actions:
     offsets, rows = pairs
     if clauses[0][1].condition is None:
         return np.full(len(offsets), clauses[0][0], np.int16)
-    sides = joined_sides([clause.condition_sides() for _, clause in clauses])
-    read = TargetColumns(task.part.manifest.schema, sides.target)
+    sides = condition_sides(clauses)
+    read = TargetColumns(readers.source.manifest.schema, sides.target)
     actions = []
     start = 0
     for run in read.runs(readers, offsets):
         of_source = rows[start : start + len(run)]
         start += len(run)
-        batch = read.joined(readers, position, run, task.kept, of_source, sides.source)
+        batch = read.joined(readers, position, run, kept, of_source, sides.source)
         actions.append(choose(clauses, batch))
     return np.concatenate(actions) if actions else np.empty(0, np.int16)
 
 
-def choose(clauses: Sequence[tuple[int, BoundClause]], batch: pa.RecordBatch) -> Actions:
+def choose(clauses: Numbered, batch: pa.RecordBatch) -> Actions:
     """Return for each row the number of the first clause whose condition holds."""
     actions = np.full(batch.num_rows, NOTHING, np.int16)
     for number, clause in clauses:
@@ -109,8 +176,11 @@ def choose(clauses: Sequence[tuple[int, BoundClause]], batch: pa.RecordBatch) ->
     return actions
 
 
-def joined_sides(all_sides: Sequence[Sides]) -> Sides:
-    """Return the columns that several expressions read together."""
+def condition_sides(clauses: Numbered) -> Sides:
+    """Return the columns that conditions read together; none when the first always holds."""
+    if not clauses or clauses[0][1].condition is None:
+        return Sides((), ())
+    all_sides = [clause.condition_sides() for _, clause in clauses]
     return Sides(
         tuple(dict.fromkeys(name for sides in all_sides for name in sides.target)),
         tuple(dict.fromkeys(name for sides in all_sides for name in sides.source)),
@@ -158,19 +228,18 @@ def _combined(chunks: list[pa.Array]) -> pa.Array:
 
 
 def decide_inserts(
-    clauses: tuple[BoundClause, ...], kept: Kept, rows: Offsets
+    clauses: Sequence[BoundClause], kept: Kept, rows: Offsets
 ) -> tuple[Offsets, Actions]:
     """Return which of the rows of a source that match nothing are inserted, and by which clause."""
-    own = [(at, one) for at, one in enumerate(clauses) if one.when is When.NOT_MATCHED]
+    own = numbered(clauses, When.NOT_MATCHED)
     if not own or not len(rows):
         return np.empty(0, np.int64), np.empty(0, np.int16)
     if own[0][1].condition is None:
         return rows, np.full(len(rows), own[0][0], np.int16)
-    names = joined_sides([clause.condition_sides() for _, clause in own]).source
+    names = condition_sides(own).source
     actions = []
-    step = 64 * 1024
-    for first in range(0, len(rows), step):
-        batch = source_batch(kept, rows[first : first + step], names)
+    for first in range(0, len(rows), _INSERTED_AT_A_TIME):
+        batch = source_batch(kept, rows[first : first + _INSERTED_AT_A_TIME], names)
         actions.append(choose(own, batch))
     found = np.concatenate(actions)
     return rows[found != NOTHING], found[found != NOTHING]

@@ -22,8 +22,8 @@ from lancetable.operations.match import (
     plan_mark,
     undo_marks,
 )
-from lancetable.operations.parts import Offsets
 from lancetable.operations.retry import repeat
+from lancetable.operations.rowset import RowSet
 from lancetable.operations.steps import own_files, run_steps
 from lancetable.scan.request import Where, parse_where
 
@@ -62,7 +62,7 @@ def _attempt(
             text,
         )
         made = commit(snapshot, operation, options.commit, affected=affected_rows(marked))
-    rows = sum(len(one.offsets) for one in found)
+    rows = sum(len(one.rows) for one in found)
     return Deleted(made.snapshot, DeleteResult(made.snapshot.version, rows, made.attempts))
 
 
@@ -76,7 +76,7 @@ def _delete_all(snapshot: Snapshot, text: str, options: ChangeOptions) -> Delete
 
 def mark_all(snapshot: Snapshot, found: list[Found], options: ChangeOptions) -> list[Marked]:
     """Write the deletion files of all fragments that lose the rows that were found."""
-    rows = {one.fragment.id: one.offsets for one in found}
+    rows = {one.fragment.id: one.rows for one in found}
     tasks = plan_mark(snapshot, rows)
     results = run_steps(
         options.runner, mark_deleted, tasks, lambda marked: undo_marks(snapshot, marked)
@@ -84,6 +84,6 @@ def mark_all(snapshot: Snapshot, found: list[Found], options: ChangeOptions) -> 
     return [one for each in results for one in each]
 
 
-def affected_rows(marked: list[Marked]) -> dict[int, Offsets]:
+def affected_rows(marked: list[Marked]) -> dict[int, RowSet]:
     """Return which rows of which fragments a change takes away."""
-    return {one.id: one.offsets for one in marked if one.fragment is not None}
+    return {one.id: one.rows for one in marked if one.fragment is not None}

@@ -5,8 +5,9 @@ out most rows at once, a binary search finds the others' places, and keys that a
 compared again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.commit.snapshot import Snapshot
-from lancetable.format.manifest import Fragment
 from lancetable.fragment.readers import Readers
 from lancetable.operations.keys import Codes, are_equal, codes_of, comparable
 from lancetable.operations.parts import Offsets, part_windows
@@ -41,8 +41,16 @@ class KeyIndex:
     is_unique: bool
     keys: tuple[pa.Array, ...] | None
     """The keys in comparable form, row by row; ``None`` when codes tell them apart."""
-    first: int
-    """The row of the source that ``keys`` begin with."""
+
+    def find_equal(self, columns: Sequence[pa.Array]) -> tuple[Offsets, Offsets]:
+        """Return pairs of places in keys, in comparable form, and rows with the same key."""
+        places, rows = self.find(codes_of(columns))
+        if self.keys is not None and len(places):
+            theirs = [column.take(pa.array(places)) for column in columns]
+            own = [key.take(pa.array(rows)) for key in self.keys]
+            same = are_equal(theirs, own)
+            places, rows = places[same], rows[same]
+        return places, rows
 
     def find(self, codes: Codes) -> tuple[Offsets, Offsets]:
         """Return pairs of places in the codes and rows of the source; keys may still differ."""
@@ -66,8 +74,8 @@ class KeyIndex:
         return np.repeat(places, counts), self.rows[np.repeat(left, counts) + within]
 
 
-def index_keys(columns: Sequence[pa.Array], first: int) -> KeyIndex:
-    """Index keys in comparable form; they belong to the rows of the source from ``first`` on."""
+def index_keys(columns: Sequence[pa.Array]) -> KeyIndex:
+    """Index the keys of all rows of a source, in comparable form."""
     codes = codes_of(columns)
     rows = np.arange(len(codes.values))
     if codes.is_valid is not None:
@@ -80,64 +88,46 @@ def index_keys(columns: Sequence[pa.Array], first: int) -> KeyIndex:
     bits[values & np.uint64(len(bits) - 1)] = True
     is_unique = not bool((values[1:] == values[:-1]).any())
     keys = None if codes.is_exact else tuple(columns)
-    return KeyIndex(values, rows + first, bits, is_unique, keys, first)
-
-
-@dataclass(frozen=True, slots=True)
-class JoinTask:
-    """A part of a table in which rows with some keys are looked for."""
-
-    part: Snapshot
-    on: tuple[str, ...]
-    index: KeyIndex
+    return KeyIndex(values, rows, bits, is_unique, keys)
 
 
 class Pairs(NamedTuple):
     """Rows of one fragment, ascending, and the rows of the source with the same key."""
 
-    fragment: Fragment
     offsets: Offsets
     rows: Offsets
 
 
-def join_part(task: JoinTask) -> list[Pairs]:
-    """Return the live rows of a part that have a key of the source."""
-    planned = plan(task.part.manifest.schema, ScanRequest(task.on))
-    readers = Readers(task.part)
-    found: dict[int, list[tuple[Offsets, Offsets]]] = {}
-    for window in part_windows(planned, readers):
-        pair = _join_window(planned, readers, window, task)
-        if len(pair[0]):
-            found.setdefault(window.fragment, []).append(pair)
-    fragments = task.part.manifest.fragments
-    return [
-        Pairs(
-            fragments[position],
-            np.concatenate([offsets for offsets, _ in pairs]),
-            np.concatenate([rows for _, rows in pairs]),
-        )
-        for position, pairs in found.items()
-    ]
+def join_part(part: Snapshot, on: tuple[str, ...], index: KeyIndex) -> Iterator[tuple[int, Pairs]]:
+    """Yield the live rows of a part that have a key of the source, by the fragment's position."""
+    planned = plan(part.manifest.schema, ScanRequest(on))
+    readers = Readers(part)
+    for position, windows in groupby(part_windows(planned, readers), lambda one: one.fragment):
+        found = [_join_window(planned, readers, window, on, index) for window in windows]
+        found = [pairs for pairs in found if len(pairs.offsets)]
+        if found:
+            yield (
+                position,
+                Pairs(
+                    np.concatenate([pairs.offsets for pairs in found]),
+                    np.concatenate([pairs.rows for pairs in found]),
+                ),
+            )
 
 
 def _join_window(
-    planned: ScanPlan, readers: Readers, window: Window, task: JoinTask
-) -> tuple[Offsets, Offsets]:
-    pace = guess((planned.late,), task.part.manifest.fragments)
+    planned: ScanPlan, readers: Readers, window: Window, on: tuple[str, ...], index: KeyIndex
+) -> Pairs:
+    pace = guess((planned.late,), readers.source.manifest.fragments)
     piece = read_window(planned, readers, window, pace)
     if not piece.rows:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
+        return Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
     columns = [
         comparable(chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks), name)
-        for chunks, name in zip(piece.columns, task.on, strict=True)
+        for chunks, name in zip(piece.columns, on, strict=True)
     ]
-    places, rows = task.index.find(codes_of(columns))
-    if task.index.keys is not None and len(places):
-        of_table = [column.take(pa.array(places)) for column in columns]
-        of_source = [key.take(pa.array(rows - task.index.first)) for key in task.index.keys]
-        same = are_equal(of_table, of_source)
-        places, rows = places[same], rows[same]
-    return _offsets(readers, window, places, piece.rows), rows
+    places, rows = index.find_equal(columns)
+    return Pairs(_offsets(readers, window, places, piece.rows), rows)
 
 
 def _offsets(readers: Readers, window: Window, places: Offsets, live: int) -> Offsets:

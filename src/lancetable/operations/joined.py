@@ -1,7 +1,6 @@
 """How do rows of other data find the rows of a table: by key columns, row address or row id."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 import pyarrow as pa
 
@@ -11,20 +10,20 @@ from lancetable.format.schema.project import resolve
 from lancetable.operations.assign import exact_cast
 from lancetable.operations.fit import write_schema, write_type
 from lancetable.operations.join import index_keys
-from lancetable.operations.kept import Kept
+from lancetable.operations.kept import Kept, kept_step, kept_type
 from lancetable.operations.keys import comparable
 from lancetable.operations.makers import JoinMaker
-from lancetable.operations.sources import read_source
+from lancetable.operations.sources import Source, read_source
+from lancetable.operations.spill import keep
 
 SYSTEM_KEYS = ("_rowaddr", "_rowid")
 MEMORY_LIMIT = 1024**3
 
 
-@contextmanager
 def joined(
     snapshot: Snapshot, data: object, on: Sequence[str], *, is_complete: bool = False
-) -> Iterator[tuple[JoinMaker, list[pa.Field]]]:
-    """Give a maker of the columns that data has beside its key, and those columns.
+) -> tuple[JoinMaker, list[pa.Field]]:
+    """Return a maker of the columns that data has beside its key, and those columns.
 
     Raises:
         SchemaError: a key column is missing on one of the sides.
@@ -40,15 +39,27 @@ def joined(
     fields = [one for one in source.schema if one.name not in on]
     if not fields:
         raise SchemaError("the data has no column beside its key")
-    with Kept(source.schema, MEMORY_LIMIT) as kept:
-        kept.fill(source.batches)
-        keys = [
-            comparable(exact_cast(name, _column(kept, name), _key_type(snapshot, name)), name)
-            for name in on
-        ]
-        index = index_keys(keys, 0)
-        names = tuple(one.name for one in fields)
-        yield JoinMaker(tuple(on), index, kept, names, is_complete), fields
+    (kept,) = keep(*keepable(source), MEMORY_LIMIT)
+    keys = [
+        comparable(exact_cast(name, _column(kept, name), _key_type(snapshot, name)), name)
+        for name in on
+    ]
+    names = tuple(one.name for one in fields)
+    return JoinMaker(tuple(on), index_keys(keys), kept, names, is_complete), fields
+
+
+def keepable(source: Source) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the rows of a source under types that can be kept."""
+    steps = [kept_step(one.name, one.type) for one in source.schema]
+    schema = pa.schema([pa.field(one.name, kept_type(one.type)) for one in source.schema])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in source.batches:
+            pairs = zip(batch.columns, steps, strict=True)
+            arrays = [array if step is None else step(array) for array, step in pairs]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    return schema, batches()
 
 
 def _key_type(snapshot: Snapshot, name: str) -> pa.DataType:
@@ -59,7 +70,7 @@ def _key_type(snapshot: Snapshot, name: str) -> pa.DataType:
 
 
 def _column(kept: Kept, name: str) -> pa.Array:
-    chunks = [batch.column(0) for batch in kept.range(0, kept.rows, [name])]
+    chunks = [batch.column(0) for batch in kept.batches([name])]
     if not chunks:
         return pa.nulls(0, kept.schema.field(name).type)
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)

@@ -1,95 +1,92 @@
-"""Where are the rows of a source kept while they are needed more than once.
+"""Rows of a source that are needed more than once and in any order, in memory or mapped.
 
-In memory while they fit into the limit; else in a file of Arrow batches on the local disk, which
-is mapped, so that the system may drop its pages again.
+Arrow takes rows of most types by their number, but not of views and runs; and dictionaries that
+differ from batch to batch are better left. Such columns are kept as plain values.
 """
 
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from types import TracebackType
-from typing import Self
+import mmap
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from lancetable.errors import SchemaError
+from lancetable.operations.casts import CastPlanner, Step
 from lancetable.operations.parts import Offsets
 
-ROWS_AT_A_TIME = 64 * 1024
+_types = pa.types
+
+
+def kept_type(type_: pa.DataType) -> pa.DataType:
+    """Return the type in which values of a type can be kept."""
+    if _types.is_string_view(type_):
+        return pa.large_string()
+    if _types.is_binary_view(type_):
+        return pa.large_binary()
+    if _types.is_dictionary(type_) or _types.is_run_end_encoded(type_):
+        return kept_type(type_.value_type)
+    if _types.is_struct(type_):
+        return pa.struct([child.with_type(kept_type(child.type)) for child in type_])
+    for is_kind, make in _LISTS:
+        if is_kind(type_):
+            return make(type_.value_field.with_type(kept_type(type_.value_type)))
+    return type_
+
+
+_LISTS = (
+    (_types.is_list, pa.list_),
+    (_types.is_large_list, pa.large_list),
+    (_types.is_list_view, pa.list_),
+    (_types.is_large_list_view, pa.large_list),
+)
+
+
+def kept_step(name: str, type_: pa.DataType) -> Step | None:
+    """Return how arrays of a type become what can be kept, ``None`` when they are."""
+    planner = CastPlanner()
+    step = planner.plan(name, type_, kept_type(type_))
+    if planner.mismatches:
+        raise SchemaError(f"column {name!r} of type {type_} cannot be looked up row by row")
+    return step
 
 
 class Kept:
-    """Rows that can be read again and in any order; used in a ``with`` block."""
+    """Batches of one schema, read by the number of a row."""
 
-    def __init__(self, schema: pa.Schema, memory_limit: int) -> None:
-        self.schema = schema
-        self._limit = memory_limit
-        self._batches: list[pa.RecordBatch] = []
-        self._starts = np.zeros(1, np.int64)
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+    __slots__ = ("_batches", "_mapped", "_starts", "schema")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
+    def __init__(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        schema: pa.Schema,
+        batches: Sequence[pa.RecordBatch],
+        mapped: mmap.mmap | None = None,
     ) -> None:
-        self._batches = []
-        if self._folder is not None:
-            self._folder.cleanup()
+        self.schema = schema
+        self._mapped = mapped
+        self._batches = [batch for batch in batches if batch.num_rows]
+        self._starts = np.cumsum([0, *(batch.num_rows for batch in self._batches)])
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _unpickled, (self.schema, self._limit, self._batches)
+        return Kept, (self.schema, self._batches)
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
         return int(self._starts[-1])
 
-    @property
-    def is_spilled(self) -> bool:
-        """True when the rows are on disk."""
-        return self._folder is not None
+    def release(self) -> None:
+        """Give back the memory of rows that are mapped; they are read again when needed."""
+        if self._mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self._mapped.madvise(mmap.MADV_DONTNEED)
 
-    def fill(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Take all rows in; called once."""
-        held = 0
-        waiting = iter(batches)
-        for batch in waiting:
-            self._batches.append(batch)
-            held += batch.nbytes
-            if held > self._limit:
-                self._spill(waiting)
-                break
-        self._batches = [batch for batch in self._batches if batch.num_rows]
-        self._starts = np.cumsum([0, *(batch.num_rows for batch in self._batches)])
+    def select(self, names: Sequence[str]) -> "Kept":
+        """Return the same rows with some of the columns, which is less to send elsewhere."""
+        chosen = [batch.select(list(names)) for batch in self._batches]
+        return Kept(pa.schema([self.schema.field(name) for name in names]), chosen)
 
-    def _spill(self, more: Iterator[pa.RecordBatch]) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="lancetable-")
-        path = str(Path(self._folder.name) / "source.arrow")
-        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, self.schema) as writer:
-            while self._batches:
-                writer.write_batch(self._batches.pop(0))
-            for batch in more:
-                writer.write_batch(batch)
-        reader = pa.ipc.open_file(pa.memory_map(path))
-        self._batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
-
-    def range(self, start: int, stop: int, names: Sequence[str]) -> list[pa.RecordBatch]:
-        """Return the rows from ``start`` to ``stop`` without a copy."""
-        found = []
-        first = int(np.searchsorted(self._starts, start, side="right")) - 1
-        for number in range(first, len(self._batches)):
-            begin = int(self._starts[number])
-            if begin >= stop:
-                break
-            batch = self._batches[number].select(list(names))
-            low, high = max(start - begin, 0), min(stop - begin, batch.num_rows)
-            found.append(batch.slice(low, high - low))
-        return found
+    def batches(self, names: Sequence[str]) -> list[pa.RecordBatch]:
+        """Return some columns of all rows without a copy."""
+        return [batch.select(list(names)) for batch in self._batches]
 
     def take(self, rows: Offsets, names: Sequence[str]) -> pa.RecordBatch:
         """Return rows in the given order."""
@@ -113,18 +110,6 @@ class Kept:
         joined = pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
         return joined.take(pa.array(back))
 
-    def windows(self) -> Iterator[tuple[int, int]]:
-        """Yield ranges that cover all rows."""
-        for start in range(0, self.rows, ROWS_AT_A_TIME):
-            yield start, min(start + ROWS_AT_A_TIME, self.rows)
-
 
 def _no_columns(rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
-
-
-def _unpickled(schema: pa.Schema, limit: int, batches: list[pa.RecordBatch]) -> Kept:
-    kept = Kept(schema, 2**62)
-    kept.fill(batches)
-    kept._limit = limit  # noqa: SLF001 - the same class
-    return kept

@@ -33,6 +33,8 @@ _SALT = np.array(
     np.uint64,
 )
 _KEYS_PER_BLOCK = 8
+MOST_BLOCKS = 1 << 19
+"""The largest filter has 16 MiB, for four million keys; more make it fuller, never wrong."""
 _PROBABILITY = 0.00057
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -147,26 +149,76 @@ def _as_bytes(column: pa.Array) -> pa.Array:
     return column.view(pa.binary(8)).cast(pa.large_binary())
 
 
-def key_filter(field_ids: Sequence[int], hashes: Hashes) -> KeyFilter:
-    """Return the filter of inserted keys: their hashes while they are few, else a bloom filter."""
-    found = np.sort(hashes)
-    found = found[np.concatenate(([True], found[1:] != found[:-1]))] if len(found) else found
-    if len(found) <= MOST_EXACT:
-        return KeyFilter(tuple(field_ids), ExactKeys(frozenset(found.tolist())))
+class InsertedKeys:
+    """Collects the hashes of inserted keys: themselves while they are few, else as a bloom filter.
+
+    The filter begins with room for all rows there are, up to a limit beyond which it only gets
+    fuller, and is folded to the size that the keys need in the end.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._room = min(_blocks_for(most), MOST_BLOCKS)
+        self._few: list[Hashes] = []
+        self._words: npt.NDArray[np.uint32] | None = None
+        self.count = 0
+
+    def add(self, hashes: Hashes) -> None:
+        """Take keys in, none of which was there before."""
+        found = np.sort(hashes)
+        if len(found):
+            found = found[np.concatenate(([True], found[1:] != found[:-1]))]
+        self.count += len(found)
+        self._few.append(found)
+        if self.count > MOST_EXACT:
+            if self._words is None:
+                self._words = np.zeros(self._room * 8, np.uint32)
+            while self._few:
+                _set_bits(self._words, self._few.pop())
+
+    def filter(self, field_ids: Sequence[int]) -> KeyFilter:
+        """Return the filter of all keys."""
+        if self._words is None:
+            hashes = np.concatenate(self._few) if self._few else np.empty(0, np.uint64)
+            return KeyFilter(tuple(field_ids), ExactKeys(frozenset(hashes.tolist())))
+        words = self._words
+        # The block of a key is given by the first digits of its hash, so neighbours can be joined.
+        while len(words) // 8 > _blocks_for(self.count):
+            pairs = words.reshape(-1, 2, 8)
+            words = (pairs[:, 0] | pairs[:, 1]).ravel()
+        return KeyFilter(tuple(field_ids), _bloom(words))
+
+
+def _blocks_for(keys: int) -> int:
     blocks = BLOCKS
-    while blocks * _KEYS_PER_BLOCK < len(found):
+    while blocks * _KEYS_PER_BLOCK < keys:
         blocks *= 2
-    return KeyFilter(tuple(field_ids), bloom_filter(found, blocks))
+    return blocks
+
+
+def key_filter(field_ids: Sequence[int], hashes: Hashes) -> KeyFilter:
+    """Return the filter of inserted keys."""
+    keys = InsertedKeys(len(hashes))
+    keys.add(hashes)
+    return keys.filter(field_ids)
 
 
 def bloom_filter(hashes: Hashes, blocks: int) -> BloomFilter:
     """Return a split-block bloom filter; each key sets one bit in each word of its block."""
+    words = np.zeros(blocks * 8, np.uint32)
+    _set_bits(words, hashes)
+    return _bloom(words)
+
+
+def _set_bits(words: npt.NDArray[np.uint32], hashes: Hashes) -> None:
+    blocks = len(words) // 8
     block = ((hashes >> np.uint64(32)) * np.uint64(blocks)) >> np.uint64(32)
     low = hashes & np.uint64(0xFFFFFFFF)
-    words = np.zeros(blocks * 8, np.uint32)
     for number, salt in enumerate(_SALT):
         bit = ((low * salt) & np.uint64(0xFFFFFFFF)) >> np.uint64(27)
         place = block.astype(np.int64) * 8 + number
         np.bitwise_or.at(words, place, np.uint32(1) << bit.astype(np.uint32))
+
+
+def _bloom(words: npt.NDArray[np.uint32]) -> BloomFilter:
     bitmap = words.astype("<u4").tobytes()
-    return BloomFilter(bitmap, 8 * len(bitmap), _KEYS_PER_BLOCK * blocks, _PROBABILITY)
+    return BloomFilter(bitmap, 8 * len(bitmap), _KEYS_PER_BLOCK * len(words) // 8, _PROBABILITY)

@@ -21,7 +21,7 @@ from lancetable.operations.assign import Assignment, assigned, exact_cast
 from lancetable.operations.fit import write_type
 from lancetable.operations.join import KeyIndex
 from lancetable.operations.kept import Kept
-from lancetable.operations.keys import are_equal, codes_of, comparable
+from lancetable.operations.keys import comparable
 
 
 class Maker(Protocol):
@@ -115,12 +115,7 @@ class JoinMaker:
     def make(self, batch: pa.RecordBatch, fields: Sequence[Field], place: str) -> list[pa.Array]:
         """Look the rows up."""
         keys = [comparable(batch.column(name), name) for name in self.on]
-        places, rows = self.index.find(codes_of(keys))
-        if self.index.keys is not None and len(places):
-            of_table = [key.take(pa.array(places)) for key in keys]
-            of_data = [key.take(pa.array(rows)) for key in self.index.keys]
-            same = are_equal(of_table, of_data)
-            places, rows = places[same], rows[same]
+        places, rows = self.index.find_equal(keys)
         if bool((places[1:] == places[:-1]).any()):
             raise InputError("several rows of the data have one key; keep one row for each key")
         if self.is_complete and len(places) < batch.num_rows:

@@ -17,6 +17,7 @@ from lancetable.fragment.deletions import write_deletions
 from lancetable.fragment.projection import ROW_ADDRESS
 from lancetable.fragment.readers import Readers
 from lancetable.operations.parts import Offsets, part_of, parts
+from lancetable.operations.rowset import RowSet
 from lancetable.scan import execute
 from lancetable.scan.columns import bound_predicate
 from lancetable.scan.plan import plan
@@ -35,10 +36,10 @@ class FindTask:
 
 
 class Found(NamedTuple):
-    """The live rows of one fragment that were found, ascending, and how many are deleted."""
+    """The live rows of one fragment that were found."""
 
     fragment: Fragment
-    offsets: Offsets
+    rows: RowSet
     is_all: bool
     """True when no live row is left out."""
 
@@ -74,7 +75,7 @@ def find_rows(task: FindTask) -> list[Found]:
         position = readers.positions[id_]
         live = readers.live_rows(position)
         fragment = task.part.manifest.fragments[position]
-        found.append(Found(fragment, offsets, len(offsets) == live))
+        found.append(Found(fragment, RowSet.of(offsets), len(offsets) == live))
     return found
 
 
@@ -83,7 +84,7 @@ def _everything(part: Snapshot) -> Iterator[Found]:
     for position, fragment in enumerate(part.manifest.fragments):
         offsets = readers[position].live_offsets(0, readers[position].opened.rows)
         if len(offsets):
-            yield Found(fragment, offsets, is_all=True)
+            yield Found(fragment, RowSet.of(offsets), is_all=True)
 
 
 def by_fragment(addresses: Addresses) -> dict[int, Offsets]:
@@ -103,20 +104,20 @@ class MarkTask:
     """Rows of some fragments that are to be deleted."""
 
     part: Snapshot
-    rows: Mapping[int, Offsets]
+    rows: Mapping[int, RowSet]
 
 
 class Marked(NamedTuple):
     """A fragment that lost rows; ``fragment`` is ``None`` when none is left."""
 
     id: int
-    offsets: Offsets
+    rows: RowSet
     fragment: Fragment | None
     path: str | None
     """The new deletion file."""
 
 
-def plan_mark(snapshot: Snapshot, rows: Mapping[int, Offsets]) -> list[MarkTask]:
+def plan_mark(snapshot: Snapshot, rows: Mapping[int, RowSet]) -> list[MarkTask]:
     """Return tasks that delete the given rows."""
     touched = [one for one in snapshot.manifest.fragments if one.id in rows and len(rows[one.id])]
     return [
@@ -142,17 +143,18 @@ def mark_deleted(task: MarkTask) -> list[Marked]:
     return marked
 
 
-def _mark(part: Snapshot, readers: Readers, position: int, offsets: Offsets) -> Marked:
+def _mark(part: Snapshot, readers: Readers, position: int, rows: RowSet) -> Marked:
     fragment = part.manifest.fragments[position]
     known = live_rows(fragment)
-    if len(offsets) == (readers.live_rows(position) if known is None else known):
-        return Marked(fragment.id, offsets, None, None)
+    if len(rows) == (readers.live_rows(position) if known is None else known):
+        return Marked(fragment.id, rows, None, None)
     opened = readers[position].opened
     deletions = opened.deletions
+    offsets = rows.offsets()
     gone = offsets if deletions is None else np.union1d(deletions.offsets, offsets)
     made = write_deletions(part.store, fragment, gone, read_version=part.version)
     changed = fragment._replace(deletion_file=made.file, physical_rows=opened.rows)
-    return Marked(fragment.id, offsets, changed, made.path)
+    return Marked(fragment.id, rows, changed, made.path)
 
 
 def undo_marks(part: Snapshot, marked: list[Marked]) -> None:

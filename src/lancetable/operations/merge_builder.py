@@ -74,9 +74,15 @@ class MergeBuilder:
         """Let several rows of the source be inserted with one key."""
         return replace(self, options=replace(self.options, allows_duplicates=True))
 
-    def with_memory_limit(self, bytes_: int) -> "MergeBuilder":
-        """Keep no more than about so many bytes of the source in memory."""
-        return replace(self, options=replace(self.options, memory_limit=bytes_))
+    def with_memory_limit(self, bytes_: int, *, spill_folder: str | None = None) -> "MergeBuilder":
+        """Use no more than about so many bytes for the source; the default is one GiB.
+
+        A larger source goes through files without a name in ``spill_folder``, by default where the
+        system keeps temporary files. The result is the same; each part of the source that fits
+        into the limit costs a look at the keys of the table.
+        """
+        changed = replace(self.options, memory_limit=bytes_, spill_folder=spill_folder)
+        return replace(self, options=changed)
 
     def execute(self) -> MergeResult:
         """Carry the merge out."""

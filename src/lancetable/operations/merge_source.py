@@ -1,7 +1,7 @@
 """Which columns of a source does a merge use, and what schema has the table afterwards.
 
 Keys, and all columns when a clause takes them all, are brought to the types of the table; others
-are there for the expressions of clauses and keep their own type.
+are there for the expressions of clauses and keep their own type, or one that can be kept.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,11 @@ from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError, SchemaError
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import resolve, split_path
+from lancetable.operations.casts import Step
 from lancetable.operations.clauses import Clause, source_columns
 from lancetable.operations.fit import Fit, fit
 from lancetable.operations.grow import grown
+from lancetable.operations.kept import kept_step, kept_type
 from lancetable.operations.sources import Source
 from lancetable.operations.write import next_field_id
 
@@ -25,7 +27,8 @@ class SourcePlan(NamedTuple):
 
     fit: Fit
     fitted: tuple[str, ...]
-    extra: tuple[str, ...]
+    extra: tuple[tuple[str, Step | None], ...]
+    """Further columns, and how they become what can be kept."""
     kept: pa.Schema
 
     def batches(self, source: Source) -> Iterator[pa.RecordBatch]:
@@ -38,7 +41,10 @@ class SourcePlan(NamedTuple):
 
     def _apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         fitted = self.fit.apply(batch.select(list(self.fitted)))
-        arrays = [*fitted.columns, *(batch.column(name) for name in self.extra)]
+        arrays = list(fitted.columns)
+        for name, step in self.extra:
+            array = batch.column(name)
+            arrays.append(array if step is None else step(array))
         return pa.RecordBatch.from_arrays(arrays, schema=self.kept)
 
 
@@ -86,9 +92,10 @@ def plan_source(
             pa.field(name, array.type)
             for name, array in zip(_names(planned), sample.columns, strict=True)
         ),
-        *(pa.field(name, source.field(name).type) for name in extra),
+        *(pa.field(name, kept_type(source.field(name).type)) for name in extra),
     ]
-    return SourcePlan(planned, tuple(fitted), tuple(extra), pa.schema(fields))
+    steps = tuple((name, kept_step(name, source.field(name).type)) for name in extra)
+    return SourcePlan(planned, tuple(fitted), steps, pa.schema(fields))
 
 
 def _names(planned: Fit) -> list[str]:

@@ -4,7 +4,7 @@ Rows of one fragment on which one clause acts are written together. Columns that
 source are not read from the table.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -135,15 +135,3 @@ def _finished(schema: Schema, clause: BoundClause, batch: pa.RecordBatch) -> pa.
         else:
             arrays.append(pa.nulls(batch.num_rows, write_type(field)))
     return pa.RecordBatch.from_arrays(arrays, [field.name for field in schema.fields])
-
-
-def counts(decided: Sequence[Decided], clauses: Sequence[BoundClause]) -> tuple[int, int]:
-    """Return how many rows are updated and how many are deleted."""
-    updated = deleted = 0
-    for one in decided:
-        for number, rows in zip(*np.unique(one.actions, return_counts=True), strict=True):
-            if clauses[int(number)].act is Act.DELETE:
-                deleted += int(rows)
-            else:
-                updated += int(rows)
-    return updated, deleted

@@ -71,9 +71,9 @@ def replace_columns_from(
         InputError: a row of the table finds no values, or several.
         CommitError: nothing was changed.
     """
-    with joined(snapshot, data, on, is_complete=True) as (maker, fields):
-        names = tuple(one.name for one in fields)
-        return _replace(snapshot, lambda _: (maker, names), options)
+    maker, fields = joined(snapshot, data, on, is_complete=True)
+    names = tuple(one.name for one in fields)
+    return _replace(snapshot, lambda _: (maker, names), options)
 
 
 def _replace(

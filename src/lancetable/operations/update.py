@@ -33,8 +33,9 @@ from lancetable.operations.moved import (
     target_of,
     write_rows,
 )
-from lancetable.operations.parts import Offsets, part_of
+from lancetable.operations.parts import part_of
 from lancetable.operations.retry import repeat
+from lancetable.operations.rowset import RowSet
 from lancetable.operations.steps import own_files, run_steps
 from lancetable.operations.write import keep_or_remove
 from lancetable.scan.columns import binding_schema, with_payloads
@@ -49,7 +50,7 @@ class MoveTask:
     """Rows to be written anew, changed."""
 
     part: Snapshot
-    rows: Mapping[int, Offsets]
+    rows: Mapping[int, RowSet]
     values: Mapping[str, Expression]
     options: WriteOptions
 
@@ -97,7 +98,7 @@ def _attempt(
             fields_for_preserving_frag_bitmap=set_ids(assignments),
         )
         made = commit(snapshot, operation, options.commit, affected=affected_rows(marked))
-    rows = sum(len(one.offsets) for one in found)
+    rows = sum(len(one.rows) for one in found)
     return Updated(made.snapshot, UpdateResult(made.snapshot.version, rows, made.attempts))
 
 
@@ -152,11 +153,11 @@ def plan_moves(
     seen = 0
     for one in found:
         numbers.append(seen // most)
-        seen += len(one.offsets)
+        seen += len(one.rows)
     for _, group in groupby(zip(numbers, found, strict=True), key=lambda pair: pair[0]):
         chosen = [one for _, one in group]
         part = part_of(snapshot, [one.fragment for one in chosen])
-        yield MoveTask(part, {one.fragment.id: one.offsets for one in chosen}, values, options)
+        yield MoveTask(part, {one.fragment.id: one.rows for one in chosen}, values, options)
 
 
 def write_changed(task: MoveTask) -> list[Fragment]:
@@ -172,7 +173,7 @@ def write_changed(task: MoveTask) -> list[Fragment]:
 
     def changed() -> Iterator[pa.RecordBatch]:
         for position, fragment in enumerate(part.manifest.fragments):
-            offsets = task.rows[fragment.id]
+            offsets = task.rows[fragment.id].offsets()
             if has_stable_row_ids(part.manifest):
                 lineage.add(readers, position, offsets)
             for batch in row_batches(planned, readers, position, offsets):

@@ -30,6 +30,7 @@ from lancetable.operations.moved import target_of
 from lancetable.operations.new_files import last_file, with_columns, write_columns
 from lancetable.operations.parts import Offsets, part_of, part_windows, read_rows
 from lancetable.operations.retry import repeat
+from lancetable.operations.rowset import RowSet
 from lancetable.operations.steps import run_steps
 from lancetable.operations.update import bound_to, set_ids
 from lancetable.operations.write import keep_or_remove
@@ -43,7 +44,7 @@ class RewriteTask:
     """A fragment some of whose rows get new values in some columns."""
 
     part: Snapshot
-    offsets: Offsets
+    rows: RowSet
     values: Mapping[str, Expression]
     options: WriteOptions
 
@@ -94,18 +95,18 @@ def _attempt(
             fields_modified=set_ids(assignments),
             update_mode=UpdateMode.REWRITE_COLUMNS,
             updated_fragment_offset_bitmaps={
-                one.fragment.id: encode_bitmap(one.offsets.astype(np.uint32)) for one in found
+                one.fragment.id: encode_bitmap(np.asarray(one.rows, np.uint32)) for one in found
             },
         )
         made = commit(snapshot, operation, options.commit)
-    rows = sum(len(one.offsets) for one in found)
+    rows = sum(len(one.rows) for one in found)
     return Updated(made.snapshot, UpdateResult(made.snapshot.version, rows, made.attempts))
 
 
 def _task(
     snapshot: Snapshot, one: Found, values: Mapping[str, Expression], options: ChangeOptions
 ) -> RewriteTask:
-    return RewriteTask(part_of(snapshot, [one.fragment]), one.offsets, values, options.write)
+    return RewriteTask(part_of(snapshot, [one.fragment]), one.rows, values, options.write)
 
 
 def rewrite_columns(task: RewriteTask) -> Fragment:
@@ -129,10 +130,11 @@ def _rewritten(
     used = sorted({name for one in assignments for name in one.inputs()})
     old = plan(schema, ScanRequest(names, blobs="bytes"))
     read = plan(schema, ScanRequest(tuple(used), blobs="bytes"))
+    offsets = task.rows.offsets()
     for window in part_windows(old, readers):
         every = np.arange(window.start, window.stop)
-        first, last = np.searchsorted(task.offsets, [window.start, window.stop])
-        matched = task.offsets[first:last]
+        first, last = np.searchsorted(offsets, [window.start, window.stop])
+        matched = offsets[first:last]
         before = _batch(read_rows(old, readers[0], every).columns, names)
         if not len(matched):
             yield before

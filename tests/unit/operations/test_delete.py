@@ -11,6 +11,7 @@ from lancetable.commit.transaction import Delete
 from lancetable.errors import ExpressionError
 from lancetable.operations.delete import delete
 from lancetable.operations.match import FindTask, find_rows, mark_deleted, plan_find, plan_mark
+from lancetable.operations.rowset import RowSet
 from tests.unit.operations.everywhere import fail_everywhere
 from tests.unit.operations.faults import FaultyStore
 
@@ -96,10 +97,12 @@ def test_steps_can_be_sent_elsewhere(table):
     import pickle
 
     tasks = plan_find(table._snapshot, None)
-    assert [one.offsets.tolist() for one in find_rows(tasks[0])] == [[0, 1, 2, 3], [0, 1, 2]]
+    assert [one.rows.offsets().tolist() for one in find_rows(tasks[0])] == [[0, 1, 2, 3], [0, 1, 2]]
     task = pickle.loads(pickle.dumps(FindTask(table._snapshot, tasks[0].where)))
     found = find_rows(task)
-    marks = plan_mark(table._snapshot, {one.fragment.id: one.offsets[:1] for one in found})
+    marks = plan_mark(
+        table._snapshot, {one.fragment.id: RowSet.of(one.rows.offsets()[:1]) for one in found}
+    )
     marked = mark_deleted(pickle.loads(pickle.dumps(marks[0])))
     files = [one.fragment.deletion_file for one in marked if one.fragment is not None]
     assert [file.deleted_rows for file in files if file is not None] == [1, 1]

@@ -1,0 +1,194 @@
+"""What does a part of the source do to the table: rows are matched, decided about and written.
+
+A source that fits into memory is one part. A larger one is several, and each finds its rows by a
+look at all keys of the table; parts never share a key, so each is complete in itself. What stays in
+memory from part to part is small: which rows of the table change, and a filter of inserted keys.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import InputError
+from lancetable.format.manifest import Fragment
+from lancetable.format.schema.model import Schema
+from lancetable.fragment.writer import WriteOptions, remove_fragments
+from lancetable.operations.clauses import Act, BoundClause, When
+from lancetable.operations.decide import (
+    Actions,
+    Decided,
+    Matched,
+    MatchTask,
+    RestTask,
+    condition_sides,
+    decide_inserts,
+    decide_rest,
+    match_part,
+    numbered,
+)
+from lancetable.operations.kept import Kept
+from lancetable.operations.keys import InsertedKeys
+from lancetable.operations.merge_write import ROWS_PER_TASK, MergeTask, plan_writes, write_merged
+from lancetable.operations.moved import target_of
+from lancetable.operations.parts import Offsets, parts
+from lancetable.operations.rowset import RowSet
+from lancetable.operations.runner import Runner
+from lancetable.operations.source_keys import SourceKeys
+from lancetable.operations.spill import ROW_BYTES
+from lancetable.operations.steps import run_steps
+
+_PARTS_AT_A_TIME = 8
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """What is the same for all parts of a source."""
+
+    snapshot: Snapshot
+    schema: Schema
+    """Of the table after the merge."""
+    on: tuple[str, ...]
+    keys: SourceKeys
+    clauses: tuple[BoundClause, ...]
+    write: WriteOptions
+    runner: Runner
+    memory_limit: int
+    allows_duplicates: bool
+
+    @property
+    def rows_at_a_time(self) -> int:
+        """About how many rows are decided about before they are written."""
+        return max(self.memory_limit // ROW_BYTES, ROWS_PER_TASK)
+
+    def has(self, when: When) -> bool:
+        """Say whether there is a clause for rows of a kind."""
+        return bool(numbered(self.clauses, when))
+
+
+@dataclass(slots=True)
+class MergeWork:
+    """What became of the rows so far."""
+
+    plan: MergePlan
+    inserted_keys: InsertedKeys
+    fragments: list[Fragment]
+    """New fragments, each noted as soon as its files are there."""
+    changed: dict[int, RowSet] = field(default_factory=dict)
+    """By fragment: rows that are changed or deleted."""
+    matched: dict[int, RowSet] = field(default_factory=dict)
+    """By fragment: rows that match the source, noted where clauses ask for the others."""
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    _waiting: list[Decided] = field(default_factory=list)
+
+    def take_part(self, kept: Kept, *, is_last: bool) -> None:
+        """Carry out what one part of the source asks for.
+
+        Raises:
+            InputError: rows of the source share a key.
+        """
+        plan = self.plan
+        is_matched = np.zeros(kept.rows, np.bool_)
+        for found in self._matches(kept):
+            is_matched[found.rows] = True
+            self._note(found)
+            self._decide(found.decided, kept)
+        if is_last and plan.has(When.NOT_MATCHED_BY_SOURCE):
+            for decided in self._rest():
+                self._decide(decided, kept)
+        rows, by = decide_inserts(plan.clauses, kept, np.flatnonzero(~is_matched))
+        if len(rows):
+            plan.keys.record(
+                kept, rows, self.inserted_keys, allows_duplicates=plan.allows_duplicates
+            )
+        self.inserted += len(rows)
+        self._write(self._task(kept, rows, by))
+
+    def _matches(self, kept: Kept) -> Iterator[Matched]:
+        plan = self.plan
+        if not kept.rows:
+            return
+        index = plan.keys.index(kept)
+        clauses = plan.clauses
+        read = condition_sides(numbered(clauses, When.MATCHED)).source
+        narrow = kept.select(read) if read else Kept(kept.schema, [])
+        for group in _groups(plan.snapshot, plan.rows_at_a_time):
+            tasks = [MatchTask(part, plan.on, index, clauses, narrow) for part in group]
+            for found in run_steps(plan.runner, match_part, tasks):
+                if plan.has(When.MATCHED) and len(found.ambiguous):
+                    raise InputError(
+                        "several rows of the source match one row of the table, with the keys "
+                        f"{plan.keys.shown(kept, found.ambiguous)}; keep one row for each key"
+                    )
+                yield found
+
+    def _rest(self) -> Iterator[list[Decided]]:
+        plan = self.plan
+        for group in _groups(plan.snapshot, plan.rows_at_a_time):
+            tasks = []
+            for part in group:
+                ids = [one.id for one in part.manifest.fragments]
+                known = {id_: self.matched[id_] for id_ in ids if id_ in self.matched}
+                tasks.append(RestTask(part, known, plan.clauses))
+            yield from run_steps(plan.runner, decide_rest, tasks)
+
+    def _note(self, found: Matched) -> None:
+        if self.plan.has(When.NOT_MATCHED_BY_SOURCE):
+            for id_, offsets in found.offsets.items():
+                self.matched[id_] = _with(self.matched, id_, offsets)
+
+    def _decide(self, decided: Iterable[Decided], kept: Kept) -> None:
+        """Note what is done with rows; many of them are written at once."""
+        clauses = self.plan.clauses
+        updates = np.array([clause.act is Act.UPDATE for clause in clauses])
+        for one in decided:
+            self.changed[one.fragment.id] = _with(self.changed, one.fragment.id, one.offsets)
+            is_update = updates[one.actions]
+            count = int(is_update.sum())
+            self.updated += count
+            self.deleted += len(one.offsets) - count
+            if count:
+                self._waiting.append(one if is_update.all() else one.where(is_update))
+        if sum(len(one.offsets) for one in self._waiting) >= self.plan.rows_at_a_time:
+            none = np.empty(0, np.int64)
+            self._write(self._task(kept, none, none.astype(np.int16)))
+
+    def _task(self, kept: Kept, rows: Offsets, by: Actions) -> MergeTask:
+        plan = self.plan
+        moved, self._waiting = tuple(self._waiting), []
+        return MergeTask(
+            plan.snapshot, plan.schema, moved, rows, by, plan.clauses, kept, plan.write
+        )
+
+    def _write(self, all_rows: MergeTask) -> None:
+        snapshot = self.plan.snapshot
+        apart = self.plan.schema is not snapshot.manifest.schema
+        target = target_of(snapshot)
+        written = run_steps(
+            self.plan.runner,
+            write_merged,
+            plan_writes(all_rows, snapshot, apart=apart),
+            lambda fragments: remove_fragments(fragments, target),
+        )
+        self.fragments += [fragment for each in written for fragment in each]
+
+
+def _with(known: dict[int, RowSet], id_: int, offsets: Offsets) -> RowSet:
+    return known[id_].union(offsets) if id_ in known else RowSet.of(offsets)
+
+
+def _groups(snapshot: Snapshot, most: int) -> Iterator[list[Snapshot]]:
+    """Yield the parts of a version in groups of about so many rows, but enough to work on."""
+    group: list[Snapshot] = []
+    held = 0
+    for part in parts(snapshot):
+        group.append(part)
+        held += sum(one.physical_rows or 0 for one in part.manifest.fragments)
+        if held >= most and len(group) >= _PARTS_AT_A_TIME:
+            yield group
+            group, held = [], 0
+    if group:
+        yield group
