@@ -121,4 +121,12 @@ class UnknownOutcomeError(CommitError):
 
 
 class StoreError(LanceTableError, OSError):
-    """The storage backend failed."""
+    """The storage backend failed.
+
+    ``is_certain`` is true when it is known that the request had no effect, because the backend
+    refused it; otherwise it may have been carried out, and only the answer was lost.
+    """
+
+    def __init__(self, message: str, *, is_certain: bool = False) -> None:
+        super().__init__(message)
+        self.is_certain = is_certain

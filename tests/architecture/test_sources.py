@@ -13,7 +13,8 @@ SOURCES = ROOT / "src" / "lancetable"
 GENERATED = SOURCES / "format" / "proto"
 LONGEST = 400
 FOREIGN = {"lance", "pylance", "pyspark"}
-HEAVY = {"lance", "numpy", "pandas", "pyarrow", "pyroaring", "pyspark", "sqlglot", "zstandard"}
+HEAVY = {"boto3", "lance", "numpy", "obstore", "pandas", "pyarrow", "pyroaring", "pyspark"}
+HEAVY |= {"sqlglot", "zstandard"}
 
 OWN = sorted(path for path in SOURCES.rglob("*.py") if GENERATED not in path.parents)
 PACKAGES = sorted(path.parent for path in SOURCES.rglob("__init__.py"))

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.commit.transaction import Transaction
-from lancetable.commit.versions import listed, read_hint
+from lancetable.commit.versions import listed, newest_in_order, read_hint
 from lancetable.errors import ConflictError, CorruptError, FileNotFoundInStoreError, InputError
 from lancetable.format.manifest.codec import decode_manifest
 from lancetable.format.manifest.names import Scheme, manifest_path, parse_manifest_name
+from lancetable.store import Store
 
 _MOST_PROBES = 64
 _LAG = 16
@@ -59,12 +60,28 @@ def newer_versions(snapshot: Snapshot) -> list[int]:
         ConflictError: a version in between was cleaned away, so what it did is not known.
     """
     store, scheme, version = snapshot.store, scheme_of(snapshot), snapshot.version
+    if store.lists_in_order:
+        return _newer_in_order(store, version)
     newest = version
     while newest - version <= _MOST_PROBES and store.exists(manifest_path(newest + 1, scheme)):
         newest += 1
     hinted = read_hint(store)
     if hinted is not None and version - _LAG <= hinted <= newest <= version + _MOST_PROBES:
         return list(range(version + 1, newest + 1))
+    return _newer_listed(store, version)
+
+
+def _newer_in_order(store: Store, version: int) -> list[int]:
+    """Return later versions by one request, if their names are among the first."""
+    newer = [info.version for info in newest_in_order(store)]
+    if version in newer:
+        newer = newer[: newer.index(version)][::-1]
+        if newer == list(range(version + 1, version + 1 + len(newer))):
+            return newer
+    return _newer_listed(store, version)
+
+
+def _newer_listed(store: Store, version: int) -> list[int]:
     found = [info.version for info in listed(store) if info.version > version]
     if found and found != list(range(version + 1, found[-1] + 1)):
         raise ConflictError(

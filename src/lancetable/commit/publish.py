@@ -64,8 +64,7 @@ def _owner(store: Store, path: str, cause: StoreError) -> str | None:
         data = store.read(path)
         transaction = read_transaction(store, decode_manifest(data, path), path, data)
     except FileNotFoundInStoreError:
-        if isinstance(cause.__cause__, OSError):
-            # The operating system itself refused; a request over a network may still arrive.
+        if cause.is_certain:
             return None
         raise _unknown(store, path) from cause
     except (StoreError, CorruptError, UnsupportedError):
@@ -82,6 +81,8 @@ def _unknown(store: Store, path: str) -> UnknownOutcomeError:
 
 def refresh_hint(store: Store, version: int) -> None:
     """Tell readers the newest version; they find it without, so a failure does not matter."""
+    if store.lists_in_order:
+        return
     with contextlib.suppress(LanceTableError):
         # Padded, so that a later and shorter number never leaves digits of this one behind.
         store.put_loosely(HINT, (b'{"version":%d}' % version).ljust(HINT_BYTES))

@@ -128,7 +128,7 @@ class Snapshot:
             raise CorruptError(f"base path {base.id} is {base.path!r}, which is not absolute").at(
                 shown(self.store, self.manifest_path)
             )
-        return TableLocation(base.path, self.location.options).open()
+        return self.location.elsewhere(base.path).open()
 
 
 def _is_absolute(path: str) -> bool:

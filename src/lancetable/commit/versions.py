@@ -190,6 +190,11 @@ def _numbered(store: Store, version: int) -> _Found | None:
 
 
 def _latest(store: Store) -> _Found | None:
+    if store.lists_in_order:
+        newest = newest_in_order(store)
+        if newest:
+            return _Found(newest[0].version, newest[0].path, store.read(newest[0].path))
+        return _latest_listed(store)
     hinted = read_hint(store)
     if hinted is not None:
         found = _numbered(store, hinted)
@@ -231,6 +236,25 @@ def read_hint(store: Store) -> int | None:
         return None
     version = int(digits)
     return version if 1 <= version < DETACHED_BIT else None
+
+
+def newest_in_order(store: Store) -> list[VersionInfo]:
+    """Return the newest versions, newest first, by one request; nothing when that does not tell.
+
+    Names of the second scheme count downward, so that they begin with the newest.
+    """
+    entries = store.first(VERSIONS)
+    if not entries:
+        return []
+    names = [parse_manifest_name(entry.path.removeprefix(f"{VERSIONS}/")) for entry in entries]
+    found = [
+        VersionInfo(name.version, entry.path, entry.size)
+        for name, entry in zip(names, entries, strict=True)
+        if name is not None and name.scheme is Scheme.V2
+    ]
+    if any(name is not None and name.scheme is Scheme.V1 for name in names):
+        return []
+    return sorted(found, reverse=True)
 
 
 def listed(store: Store) -> list[VersionInfo]:

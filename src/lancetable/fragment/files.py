@@ -102,13 +102,14 @@ class DataFiles:
         store, path = self.source.data_file_place(data_file)
         try:
             file = store.open(path, size=data_file.size)
+            reader = self._reader(file, path, data_file)
         except FileNotFoundInStoreError as cause:
             raise FileNotFoundInStoreError(
                 f"{path}: version {self.source.manifest.version} needs this data file"
                 f" for fragment {fragment.id}, but it is missing"
                 f"{whose(self.source.manifest, data_file.base_id)}"
             ) from cause
-        return self._open.add(key, self._reader(file, path, data_file), file.size)
+        return self._open.add(key, reader, file.size)
 
     def release(self, data_file: DataFile) -> None:
         """Close a file that will not be needed soon."""

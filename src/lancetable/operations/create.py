@@ -82,6 +82,8 @@ def create(
         old = _old_version(existing, options)
     prepared = prepare(data, schema, options.write, old_version=old)
     target = WriteTarget(location.open())
+    if existing is None:
+        target.store.require_atomic_creation()
     fragments: list[Fragment] = []
     with keep_or_remove(fragments, target):
         fragments += write_source(

@@ -91,6 +91,7 @@ def plan_writing(options: Options, schema: StructType, *, overwrite: bool) -> Wr
     _check(place, sink, overwrite=overwrite)
     snapshot = _existing(place, sink)
     if snapshot is None:
+        place.location.open().require_atomic_creation()
         made = _prepared_new(schema, sink)
         kind, base = Kind.CREATE, 0
         new_schema, write = made.schema, made.options

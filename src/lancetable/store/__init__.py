@@ -1,6 +1,6 @@
 """Bytes in, bytes out: the only package that touches a disk or a network."""
 
-from lancetable.store.base import Bytes, Entry, ReadableFile, Store, WritableFile
+from lancetable.store.base import Bytes, Credentials, Entry, ReadableFile, Store, WritableFile
 from lancetable.store.copy import copy_object, share_object
 from lancetable.store.local import Durability, LocalStore, MemoryFile
 from lancetable.store.location import TableLocation
@@ -10,6 +10,7 @@ from lancetable.store.ranges import ByteRange, merge_neighbours
 __all__ = [
     "ByteRange",
     "Bytes",
+    "Credentials",
     "Durability",
     "Entry",
     "LocalStore",

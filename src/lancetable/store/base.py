@@ -1,11 +1,13 @@
 """What the rest of the library expects of a place that keeps bytes."""
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from lancetable.store.ranges import ByteRange
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
+Credentials: TypeAlias = Callable[[], Mapping[str, Any]]
+"""Gives credentials anew; ``credentials.py`` tells what they look like."""
 
 
 class Entry(NamedTuple):
@@ -82,6 +84,18 @@ class Store(Protocol):
         """Yield the objects below a folder at any depth, in no particular order."""
         ...
 
+    @property
+    def lists_in_order(self) -> bool:
+        """True when the newest manifest is found by the first names of a folder's listing."""
+        ...
+
+    def first(self, prefix: str) -> Sequence[Entry] | None:
+        """Return the first objects of a folder in the order of their names, found by one request.
+
+        ``None`` when the store lists in no order, and the folder has more than it tells at once.
+        """
+        ...
+
     def create(self, path: str) -> WritableFile:
         """Start a new object under a name that nobody else uses."""
         ...
@@ -103,6 +117,23 @@ class Store(Protocol):
         Raises:
             ExistsError: there is such an object; nothing was written.
             StoreError: it failed; whether the object is there must be found out.
+        """
+        ...
+
+    def copy(self, source: str, target: str) -> None:
+        """Write an object with the content of another, replacing one that is there.
+
+        Raises:
+            FileNotFoundInStoreError: there is no such source.
+        """
+        ...
+
+    def require_atomic_creation(self) -> None:
+        """Make sure that :meth:`put_if_absent` keeps its promise, before a table relies on it.
+
+        Raises:
+            UnsupportedError: several writers could succeed.
+            StoreError: it could not be found out, or nothing can be written here.
         """
         ...
 

@@ -59,6 +59,8 @@ class LocalStore:
 
     __slots__ = ("_is_durable", "root")
 
+    lists_in_order = False
+
     def __init__(self, root: str, durability: Durability = Durability.OS) -> None:
         self.root = root
         self._is_durable = durability is Durability.FSYNC
@@ -128,6 +130,9 @@ class LocalStore:
                             continue
                         yield Entry(path, status.st_size, status.st_mtime)
 
+    def first(self, prefix: str) -> None:
+        """Return nothing: folders have no order."""
+
     def create(self, path: str) -> WritableFile:
         """Start a new file, making its folder if needed."""
         full = self._full(path)
@@ -173,6 +178,13 @@ class LocalStore:
         finally:
             _remove(staged)
         self._settle(full)
+
+    def copy(self, source: str, target: str) -> None:
+        """Write a file with the content of another."""
+        self.put(target, self.read(source))
+
+    def require_atomic_creation(self) -> None:
+        """Return quietly: a hard link is atomic."""
 
     def delete(self, path: str) -> None:
         """Remove a file."""
@@ -316,4 +328,5 @@ def _read_all(descriptor: int, length: int) -> bytes:
 def _translated(cause: OSError, path: str) -> FileNotFoundInStoreError | StoreError:
     if isinstance(cause, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
         return FileNotFoundInStoreError(f"{path}: there is no such file")
-    return StoreError(f"{path}: {cause.strerror or cause}")
+    # What the operating system reports did not happen.
+    return StoreError(f"{path}: {cause.strerror or cause}", is_certain=True)

@@ -4,34 +4,49 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from lancetable.errors import InputError, UnsupportedError
-from lancetable.store.base import Store
+from lancetable.errors import InputError
+from lancetable.store.base import Credentials, Store
 from lancetable.store.local import Durability, LocalStore
 
 
 @dataclass(frozen=True, slots=True)
 class TableLocation:
-    """A folder of files, local or in an object store."""
+    """A folder of files, local or in an object store.
+
+    ``credentials`` is asked for new credentials before those in use expire.
+    """
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict)
     durability: Durability = Durability.OS
+    credentials: Credentials | None = None
 
     def open(self) -> Store:
         """Return the store that holds this folder.
 
         Raises:
             UnsupportedError: the address names a kind of store that is not known.
+            InputError: an option is not known.
         """
-        return LocalStore(_local_path(self.uri), self.durability)
+        path = _local_path(self.uri)
+        if path is not None:
+            return LocalStore(path, self.durability)
+        # Only those who use an object store pay for its client.
+        from lancetable.store.objects import ObjectStore  # noqa: PLC0415
+
+        return ObjectStore(self.uri, self.options, self.credentials)
 
     def child(self, path: str) -> "TableLocation":
         """Return the location of a folder below this one."""
         return replace(self, uri=f"{self.uri.rstrip('/')}/{path}")
 
+    def elsewhere(self, uri: str) -> "TableLocation":
+        """Return another location that is reached with the same settings."""
+        return TableLocation(uri, self.options, self.durability, self.credentials)
 
-def _local_path(uri: str) -> str:
-    """Turn a path or a ``file:`` address into an absolute path."""
+
+def _local_path(uri: str) -> str | None:
+    """Turn a path or a ``file:`` address into an absolute path; others are in an object store."""
     if not uri:
         raise InputError("the address of the table is empty; give a path such as 'data/events'")
     scheme, separator, _ = uri.partition("://")
@@ -39,13 +54,11 @@ def _local_path(uri: str) -> str:
         if uri.startswith("file:"):
             return _local_path(f"file://{uri[5:]}")
         return os.path.abspath(os.path.expanduser(uri))  # noqa: PTH100, PTH111 - no file is touched
-    if scheme in {"file", "file-object-store"}:
-        from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - seldom needed
+    if scheme not in {"file", "file-object-store"}:
+        return None
+    from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - seldom needed
 
-        parts = urlsplit(uri)
-        if parts.netloc not in {"", "localhost"}:
-            raise InputError(f"{uri}: a file address names no host; write file:///path")
-        return os.path.abspath(unquote(parts.path))  # noqa: PTH100
-    raise UnsupportedError(
-        f"{uri}: this release reads tables on local disks only; copy the table or mount the bucket"
-    )
+    parts = urlsplit(uri)
+    if parts.netloc not in {"", "localhost"}:
+        raise InputError(f"{uri}: a file address names no host; write file:///path")
+    return os.path.abspath(unquote(parts.path))  # noqa: PTH100

@@ -12,6 +12,8 @@ from lancetable.store.local import MemoryFile
 class MemoryStore:
     """Objects held in memory; stores below one another share them."""
 
+    lists_in_order = False
+
     def __init__(
         self, objects: Mapping[str, bytes] | None = None, *, root: str = "memory:"
     ) -> None:
@@ -42,6 +44,9 @@ class MemoryStore:
             if path.startswith(folder):
                 yield Entry(path, len(content), self._modified.get(path, 0.0))
 
+    def first(self, prefix: str) -> None:
+        """Return nothing, as a folder does."""
+
     def create(self, path: str) -> WritableFile:
         """Start a new object."""
         return _Draft(self, path)
@@ -63,6 +68,13 @@ class MemoryStore:
                 raise ExistsError(f"{path}: there is such an object already")
             self._modified[path] = time.time()
             self.objects[path] = bytes(content)
+
+    def copy(self, source: str, target: str) -> None:
+        """Write an object with the content of another."""
+        self.put(target, self.read(source))
+
+    def require_atomic_creation(self) -> None:
+        """Return quietly: a lock makes it atomic."""
 
     def delete(self, path: str) -> None:
         """Remove an object."""

@@ -61,6 +61,15 @@ class WrappedStore:
         """Yield the objects below a folder."""
         return iter(self.call("list", prefix, lambda: [*self.inner.list(prefix)]))
 
+    @property
+    def lists_in_order(self) -> bool:
+        """What the store inside says."""
+        return self.inner.lists_in_order
+
+    def first(self, prefix: str) -> Sequence[Entry] | None:
+        """Return the first objects of a folder."""
+        return self.call("first", prefix, lambda: self.inner.first(prefix))
+
     def create(self, path: str) -> WritableFile:
         """Start an object; writing and closing it count as calls of their own."""
         file = self.call("create", path, lambda: self.inner.create(path))
@@ -77,6 +86,14 @@ class WrappedStore:
     def put_if_absent(self, path: str, content: bytes) -> None:
         """Write an object that must not be there yet."""
         self.call("put_if_absent", path, lambda: self.inner.put_if_absent(path, content))
+
+    def copy(self, source: str, target: str) -> None:
+        """Write an object with the content of another."""
+        self.call("copy", source, lambda: self.inner.copy(source, target))
+
+    def require_atomic_creation(self) -> None:
+        """Ask the store inside."""
+        self.inner.require_atomic_creation()
 
     def delete(self, path: str) -> None:
         """Remove an object."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lancetable.commit import versions
 from lancetable.errors import InputError
-from lancetable.store import Durability, TableLocation
+from lancetable.store import Credentials, Durability, TableLocation
 from lancetable.table.compacting import CompactingTable
 from lancetable.table.following import FollowingTable
 from lancetable.table.versioned import VersionedTable
@@ -40,11 +40,14 @@ def open_table(  # noqa: PLR0913 - each has a default
     branch: str | None = None,
     as_of: datetime | str | None = None,
     storage_options: Mapping[str, str] | None = None,
+    credentials: Credentials | None = None,
     durability: Durability | str = Durability.OS,
 ) -> Table:
     """Open a table at its latest version, or at the one that is named.
 
-    ``durability`` says when writes through this handle count as done: ``os`` or ``fsync``.
+    ``storage_options`` are settings of an object store; ``credentials`` is a function that is
+    asked for credentials before those in use expire. ``durability`` says when writes through this
+    handle to a local disk count as done: ``os`` or ``fsync``.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -52,7 +55,7 @@ def open_table(  # noqa: PLR0913 - each has a default
         RefNotFoundError: it has no such tag or branch.
         UnsupportedError: it uses a feature this release does not know.
     """
-    location = _location(uri, storage_options, durability)
+    location = _location(uri, storage_options, credentials, durability)
     snapshot = versions.load(location, version=version, tag=tag, branch=branch, as_of=as_of)
     return Table(location, snapshot)
 
@@ -66,6 +69,7 @@ def create_table(  # noqa: PLR0913 - each has a default
     storage_version: str | None = None,
     stable_row_ids: bool = False,
     storage_options: Mapping[str, str] | None = None,
+    credentials: Credentials | None = None,
     durability: Durability | str = Durability.OS,
     write: "WriteOptions | None" = None,
     commit: "CommitOptions | None" = None,
@@ -84,6 +88,7 @@ def create_table(  # noqa: PLR0913 - each has a default
             left out, or 2.2 when the schema needs it.
         stable_row_ids: give every row an id that it keeps when it is updated or moved.
         storage_options: settings of the store.
+        credentials: asked for credentials of the store before those in use expire.
         durability: when a write counts as done: ``os`` or ``fsync``.
         write: how rows are divided into files.
         commit: how long to try when others write at the same time.
@@ -113,13 +118,14 @@ def create_table(  # noqa: PLR0913 - each has a default
         write=settled,
         commit=commit_options(commit, commit_message, properties),
     )
-    location = _location(uri, storage_options, durability)
+    location = _location(uri, storage_options, credentials, durability)
     return Table(location, create(location, data, schema=schema, options=options).snapshot)
 
 
 def _location(
     uri: "str | PathLike[str]",
     storage_options: Mapping[str, str] | None,
+    credentials: Credentials | None,
     durability: Durability | str,
 ) -> TableLocation:
     known = {one.value: one for one in Durability}
@@ -128,7 +134,7 @@ def _location(
         raise InputError(f"durability is {durability!r}; use one of {', '.join(known)}")
     if not isinstance(uri, str | PathLike):
         raise InputError(f"the address of a table is a text or a path, not {uri!r}")
-    return TableLocation(str(uri), dict(storage_options or {}), wanted)
+    return TableLocation(str(uri), dict(storage_options or {}), wanted, credentials)
 
 
 def _reopened(location: TableLocation, version: int, branch: str | None) -> Table:

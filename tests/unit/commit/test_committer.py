@@ -506,7 +506,7 @@ def test_nothing_is_removed_while_the_outcome_is_unknown(location, table, moment
 def test_a_refusal_of_the_system_is_a_plain_failure(location, table):
     class Full(WrappedStore):
         def put_if_absent(self, path, content):
-            raise StoreError(f"{path}: no space") from OSError(28, "no space")
+            raise StoreError(f"{path}: no space", is_certain=True)
 
     with pytest.raises(StoreError, match="no space"):
         commit(opened(table, Full(table.store)), MORE)

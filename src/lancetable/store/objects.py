@@ -1,0 +1,301 @@
+"""Object stores: S3, Google, Azure, web servers and the memory of this process, through obstore.
+
+Creating an object that must not exist yet is one conditional request, which the service decides.
+Such a request may be repeated after its answer was lost: when the name turns out to be taken, the
+content there tells whether it was taken by the first attempt.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+from uuid import uuid4
+
+from lancetable.errors import ExistsError, FileNotFoundInStoreError, UnsupportedError
+from lancetable.store.address import Address, parse_address
+from lancetable.store.base import Credentials, Entry, ReadableFile, WritableFile
+from lancetable.store.client import Client, client_of
+from lancetable.store.fetch import fetch_ranges, repeated
+from lancetable.store.ranges import ByteRange
+from lancetable.store.settings import KiB, Limits, Service
+from lancetable.store.upload import Upload
+
+PAGE = 1000
+"""How many names one request of a listing returns."""
+WHOLE_BELOW = 256 * KiB
+"""Files below this are fetched whole with the first of their ranges."""
+
+_Page: TypeAlias = Sequence[Mapping[str, Any]]
+
+_proven: set[object] = set()
+_proven_lock = threading.Lock()
+
+
+class ObjectStore:
+    """Objects below one folder of a bucket."""
+
+    __slots__ = (
+        "_address",
+        "_client",
+        "_credentials",
+        "_is_express",
+        "_limits",
+        "_options",
+        "_prefix",
+        "root",
+    )
+
+    def __init__(
+        self, uri: str, options: Mapping[str, str], credentials: Credentials | None = None
+    ) -> None:
+        self.root = uri.rstrip("/")
+        self._address: Address = parse_address(uri)
+        self._options = dict(options)
+        self._credentials = credentials
+        self._client: Client
+        self._client, settings = client_of(self._address, self._options, credentials)
+        self._limits: Limits = settings.limits
+        self._is_express = settings.config.get("s3_express", "").lower() == "true"
+        self._prefix = f"{self._address.folder}/" if self._address.folder else ""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Clients hold connections; each process has its own.
+        return ObjectStore, (self.root, self._options, self._credentials)
+
+    @property
+    def folder(self) -> str:
+        """The path of the root inside its bucket."""
+        return self._address.folder
+
+    def open(self, path: str, *, size: int | None = None) -> ReadableFile:
+        """Open an object; with a known size nothing is asked before the first range."""
+        if not size:
+            size = self._size(path)
+        return ObjectFile(self._client, self._prefix + path, size, self._limits, self._shown(path))
+
+    def read(self, path: str) -> bytes:
+        """Return the whole object in one request."""
+        key = self._prefix + path
+        return repeated(
+            lambda: bytes(self._client.get(key).bytes()), self._shown(path), self._limits
+        )
+
+    def exists(self, path: str) -> bool:
+        """Say whether there is such an object."""
+        try:
+            self._size(path)
+        except FileNotFoundInStoreError:
+            return False
+        return True
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        """Yield the objects below a folder, in order where the service has one."""
+        pages = _Pages(self, prefix)
+        place = self._shown(prefix)
+        while page := repeated(pages.next, place, self._limits):
+            yield from self._entries(page)
+
+    @property
+    def lists_in_order(self) -> bool:
+        """True but for web servers, which do not list, and S3 Express, which has no order."""
+        return self._address.service is not Service.HTTP and not self._is_express
+
+    def first(self, prefix: str) -> Sequence[Entry] | None:
+        """Return the first page of a folder's listing, which is all of it or ordered by name."""
+        page = repeated(_Pages(self, prefix).next, self._shown(prefix), self._limits)
+        entries = list(self._entries(page))
+        names = [entry.path for entry in entries]
+        return entries if len(names) < PAGE or names == sorted(names) else None
+
+    def create(self, path: str) -> WritableFile:
+        """Start a new object."""
+        self._check_writable()
+        return Upload(self._client, self._prefix + path, self._limits, self._shown(path))
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write an object."""
+        self._check_writable()
+        key = self._prefix + path
+        repeated(
+            lambda: self._client.put(key, content, use_multipart=False),
+            self._shown(path),
+            self._limits,
+        )
+
+    def put_loosely(self, path: str, content: bytes) -> None:
+        """Write an object; there is no cheaper way."""
+        self.put(path, content)
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        """Write an object that must not be there yet, by a condition the service checks."""
+        self._check_writable()
+        key = self._prefix + path
+        try:
+            repeated(
+                lambda: self._client.put(key, content, mode="create", use_multipart=False),
+                self._shown(path),
+                self._limits,
+            )
+        except ExistsError:
+            if not self._is_same(path, content):
+                raise
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy an object inside the service."""
+        self._check_writable()
+        repeated(
+            lambda: self._client.copy(self._prefix + source, self._prefix + target),
+            self._shown(source),
+            self._limits,
+        )
+
+    def delete(self, path: str) -> None:
+        """Remove an object."""
+        self._check_writable()
+        try:
+            repeated(
+                lambda: self._client.delete(self._prefix + path), self._shown(path), self._limits
+            )
+        except FileNotFoundInStoreError:
+            return
+
+    def require_atomic_creation(self) -> None:
+        """Try whether the service minds the condition of a conditional request.
+
+        Services that speak like S3 do not all do. It is tried once per bucket and process.
+        """
+        self._check_writable()
+        if self._address.service is not Service.S3:
+            return
+        key = (self._address[:2], frozenset(self._options.items()))
+        with _proven_lock:
+            if key in _proven:
+                return
+        path = f"_versions/.probe-{uuid4().hex}"
+        try:
+            self.put_if_absent(path, b"1")
+            try:
+                self.put_if_absent(path, b"2")
+            except ExistsError:
+                with _proven_lock:
+                    _proven.add(key)
+                return
+        finally:
+            self.delete(path)
+        raise UnsupportedError(
+            f"{self.root}: this endpoint ignores 'If-None-Match', so two writers could overwrite "
+            "each other's versions; use an external manifest store (s3+ddb://… or manifest_store=)"
+            " or a commit_lock"
+        )
+
+    def _is_same(self, path: str, content: bytes) -> bool:
+        """Say whether the object that is in the way was written by a lost attempt of ours."""
+        try:
+            return self.read(path) == content
+        except FileNotFoundInStoreError:
+            return False
+
+    def _size(self, path: str) -> int:
+        key = self._prefix + path
+        found = repeated(lambda: self._client.head(key), self._shown(path), self._limits)
+        return int(found["size"])
+
+    def listing(self, prefix: str, after: str | None = None) -> Iterator[_Page]:
+        """Begin to list a folder, behind a key when one is given."""
+        if self._address.service is Service.HTTP:
+            raise UnsupportedError(
+                f"{self._shown(prefix)}: a web server cannot be listed; name a version, or "
+                "copy the file _versions/latest_version_hint.json along with the table"
+            )
+        folder = f"{self._prefix}{prefix.strip('/')}".strip("/")
+        found: Iterator[_Page] = iter(
+            self._client.list(folder or None, offset=after, chunk_size=PAGE)
+        )
+        return found
+
+    def _entries(self, page: _Page) -> Iterator[Entry]:
+        for one in page:
+            path = one["path"].removeprefix(self._prefix)
+            yield Entry(path, one["size"], one["last_modified"].timestamp())
+
+    def _check_writable(self) -> None:
+        if self._address.service is Service.HTTP:
+            raise UnsupportedError(
+                f"{self.root}: tables on a web server can be read only; copy the table to write"
+            )
+
+    def _shown(self, path: str) -> str:
+        return f"{self.root}/{path}" if path else self.root
+
+
+class _Pages:
+    """A listing that goes on where it broke off: a failed one must not pass for a short one."""
+
+    __slots__ = ("_last", "_pages", "_prefix", "_store")
+
+    def __init__(self, store: ObjectStore, prefix: str) -> None:
+        self._store = store
+        self._prefix = prefix
+        self._pages: Iterator[_Page] | None = None
+        self._last: str | None = None
+
+    def next(self) -> _Page:
+        """Return the next objects, none at the end."""
+        pages, self._pages = self._pages, None
+        if pages is None:
+            pages = self._store.listing(self._prefix, self._last)
+        page = next(pages, ())
+        self._pages = pages
+        if page:
+            self._last = page[-1]["path"]
+        return page
+
+
+class ObjectFile:
+    """One object, read in ranges; its end, once fetched, is kept."""
+
+    __slots__ = ("_client", "_end", "_key", "_limits", "_place", "size")
+
+    is_mapped = False
+
+    def __init__(self, client: Client, key: str, size: int, limits: Limits, place: str) -> None:
+        self._client = client
+        self._key = key
+        self._limits = limits
+        self._place = place
+        self.size = size
+        self._end = _End(size, memoryview(b""))
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[memoryview]:
+        """Return the bytes of each range, fetching those that are not at hand together."""
+        end = self._end
+        if self.size <= WHOLE_BELOW and end.start:
+            end = self._keep(ByteRange(0, self.size))
+        elif len(ranges) == 1 and ranges[0].stop == self.size and _is_short(ranges[0]):
+            end = self._keep(ranges[0])
+        missing = [one for one in ranges if one.start < end.start]
+        fetched = iter(self._fetch(missing) if missing else ())
+        return [next(fetched) if one.start < end.start else end.cut(one) for one in ranges]
+
+    def _fetch(self, ranges: Sequence[ByteRange]) -> list[memoryview]:
+        return fetch_ranges(self._client, self._key, ranges, self._limits, self._place)
+
+    def _keep(self, wanted: ByteRange) -> "_End":
+        end = self._end
+        if wanted.start < end.start:
+            # Assigned at once: other threads see the old end or the new one.
+            self._end = end = _End(wanted.start, self._fetch([wanted])[0])
+        return end
+
+
+class _End(NamedTuple):
+    """The last bytes of a file."""
+
+    start: int
+    content: memoryview
+
+    def cut(self, wanted: ByteRange) -> memoryview:
+        return self.content[wanted.start - self.start : wanted.stop - self.start]
+
+
+def _is_short(wanted: ByteRange) -> bool:
+    return wanted.stop - wanted.start <= 4 * WHOLE_BELOW

@@ -1,0 +1,1 @@
+"""Object stores that tests start for themselves, on this machine only."""

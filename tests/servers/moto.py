@@ -1,0 +1,79 @@
+"""An S3 and DynamoDB server in a process of its own: moto's.
+
+Run as a program it prints the port it listens on, and ends when its input does.
+"""
+
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.servers.places import Place
+
+BUCKET = "bucket"
+KEYS = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "aws_region": "us-east-1"}
+
+
+class Moto:
+    """A running server."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.endpoint = f"http://127.0.0.1:{port}"
+
+    def client(self, service: str):
+        """Return a boto3 client."""
+        import boto3
+
+        return boto3.client(
+            service,
+            endpoint_url=self.endpoint,
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+            region_name="us-east-1",
+        )
+
+    def place(self, bucket: str = BUCKET, *, endpoint: str | None = None) -> Place:
+        """Return a bucket of the server, perhaps reached through a proxy."""
+        options = {**KEYS, "aws_endpoint": endpoint or self.endpoint, "allow_http": "true"}
+        both = {**options, "dynamodb_endpoint": self.endpoint}
+        return Place(f"s3://{bucket}", both, both)
+
+
+@contextmanager
+def running() -> Iterator[Moto]:
+    """Start a server with one bucket, and stop it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.servers.moto"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        server = Moto(int(process.stdout.readline()))
+        server.client("s3").create_bucket(Bucket=BUCKET)
+        yield server
+    finally:
+        process.stdin.close()
+        process.stdout.close()
+        process.terminate()
+        process.wait(10)
+
+
+def _serve() -> None:
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    print(server.get_host_and_port()[1], flush=True)  # noqa: T201
+    sys.stdin.read()
+    server.stop()
+
+
+if __name__ == "__main__":
+    _serve()
