@@ -80,6 +80,20 @@ format: $(DEV) ## rewrite the sources in the house style
 soak: $(ORACLE) $(CLOUD) ## the long fuzz and race runs
 	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(JOBS) -m soak
 
+.PHONY: kernels
+kernels: $(DEV) ## compile the kernels in place after a change to their C sources
+	$(PYTHON_IN) hatch_build.py
+
+# The library is replaced by a checked one for the run, and compiled anew whatever comes out.
+.PHONY: sanitize
+sanitize: $(DEV) ## fuzz corpus and kernel tests with every address and overflow checked
+	$(PYTHON_IN) hatch_build.py --sanitize
+	LD_PRELOAD="$$($${CC:-cc} -print-file-name=libasan.so) $$($${CC:-cc} -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0 LANCETABLE_KERNELS=c \
+	$(PYTEST) -q -n $(JOBS) -m 'not soak and not slow and not oracle' \
+		tests/fuzz tests/properties tests/unit/format tests/unit/file; \
+	status=$$?; $(PYTHON_IN) hatch_build.py; exit $$status
+
 .PHONY: bench
 bench: $(ORACLE) ## measure against pylance in one run and print the ratios
 	$(PYTHON_IN) -m benchmarks.run

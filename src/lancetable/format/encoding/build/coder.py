@@ -10,6 +10,10 @@ STILL_GOOD = 1.1
 """A table is kept while a sample takes at most so much more than where it was trained."""
 
 
+WORTHWHILE = 0.98
+"""Text is not coded when a sample does not get smaller than this."""
+
+
 class Coded(NamedTuple):
     """The codes of some values and the symbols they stand for."""
 
@@ -32,17 +36,23 @@ class TextCoder:
         total = int(offsets[-1] - offsets[0])
         if total <= TABLE_SIZE:
             return None
-        table = self._fitting(*sample(offsets, data))
+        table, ratio = self._fitting(*sample(offsets, data))
+        if ratio > WORTHWHILE:
+            return None
         edges, codes = encode(table, offsets, data)
         if len(codes) + TABLE_SIZE >= total:
             return None
         return Coded(table, edges, codes)
 
-    def _fitting(self, offsets: Integers, data: Bytes) -> bytes:
-        if self._table is None or _ratio(self._table, offsets, data) > STILL_GOOD * self._ratio:
-            self._table = train(offsets, data)
-            self._ratio = _ratio(self._table, offsets, data)
-        return self._table
+    def _fitting(self, offsets: Integers, data: Bytes) -> tuple[bytes, float]:
+        """Return a table for values like those of a sample, and what it makes of the sample."""
+        if self._table is not None:
+            ratio = _ratio(self._table, offsets, data)
+            if ratio <= STILL_GOOD * self._ratio:
+                return self._table, ratio
+        self._table = train(offsets, data)
+        self._ratio = _ratio(self._table, offsets, data)
+        return self._table, self._ratio
 
 
 def _ratio(table: bytes, offsets: Integers, data: Bytes) -> float:

@@ -1,6 +1,8 @@
-"""The compiled functions of the writing side (``c/encode.c``), with arrays in place of pointers."""
+"""The compiled functions that write (``c/*encode.c``), with arrays in place of pointers."""
 
 import ctypes
+
+import numpy as np
 
 from lancetable.format.encoding.base import Bytes, Integers
 from lancetable.format.encoding.kernels.foreign import (
@@ -15,7 +17,12 @@ from lancetable.format.encoding.kernels.foreign import (
 _SIGNATURES: Signatures = {
     "lt_pack": (None, (POINTER, POINTER, POINTER, COUNT, COUNT, POINTER)),
     "lt_scatter": (None, (POINTER,) * 6 + (COUNT,)),
-    "lt_fsst_encode": (COUNT, (POINTER,) * 6 + (COUNT, POINTER, COUNT, POINTER, POINTER)),
+    "lt_fsst_room": (COUNT, (COUNT,)),
+    "lt_fsst_encode": (
+        COUNT,
+        (POINTER, POINTER, COUNT, POINTER, COUNT, POINTER, COUNT, POINTER, POINTER, POINTER),
+    ),
+    "lt_fsst_train": (COUNT, (POINTER, COUNT, POINTER, COUNT, POINTER, POINTER, POINTER)),
 }
 
 
@@ -58,19 +65,42 @@ class Encoders:
 
     def fsst_encode(
         self,
-        tables: tuple[Array, Array, Array, Array, Array],
+        table: tuple[Array, Bytes, int],
         data: Bytes,
         offsets: Integers,
         out: tuple[Bytes, Integers],
     ) -> int:
-        """Encode values; return how many bytes of codes were written."""
+        """Encode values; return how many bytes of codes were written.
+
+        ``table`` has the symbols as words, their lengths, and how many there are.
+        """
+        symbols, lengths, count = table
+        room = np.empty(self._encode.lt_fsst_room(-1), np.uint8)
         total: int = self._encode.lt_fsst_encode(
-            *map(address, tables),
+            address(symbols),
+            address(lengths),
+            count,
             address(data),
             len(data),
             address(offsets),
             len(offsets) - 1,
+            address(room),
             address(out[0]),
             address(out[1]),
         )
         return total
+
+    def fsst_train(self, data: Bytes, offsets: Integers) -> tuple[Array, Bytes]:
+        """Return the symbols that suit some values, as words and lengths."""
+        room = np.zeros(self._encode.lt_fsst_room(len(data)), np.uint8)
+        symbols, lengths = np.zeros(256, np.uint64), np.zeros(256, np.uint8)
+        count: int = self._encode.lt_fsst_train(
+            address(data),
+            len(data),
+            address(offsets),
+            len(offsets) - 1,
+            address(room),
+            address(symbols),
+            address(lengths),
+        )
+        return symbols[:count], lengths[:count]

@@ -60,31 +60,43 @@ def encode(table: bytes, offsets: Integers, data: Bytes) -> tuple[Integers, Byte
         data: the bytes of the values.
     """
     if LIBRARY is not None:
-        return _encode_compiled(LIBRARY, _matcher(table), offsets, data)
+        return _encode_compiled(LIBRARY, table, offsets, data)
     return _joined(_codes(_matcher(table), offsets, data), offsets - int(offsets[0]), data, offsets)
 
 
 def _encode_compiled(
-    library: Library, matcher: Matcher, offsets: Integers, data: Bytes
+    library: Library, table: bytes, offsets: Integers, data: Bytes
 ) -> tuple[Integers, Bytes]:
+    parsed = parse_symbol_table(table)
+    symbols = (parsed.words, parsed.lengths, len(parsed.symbols))
     first, last = int(offsets[0]), int(offsets[-1])
     text = np.ascontiguousarray(data[first:last])
-    # A literal takes two bytes, and nothing takes more.
-    codes = empty_bytes(2 * len(text))
+    # A literal takes two bytes, and nothing takes more; short values are copied in wide pieces.
+    codes = empty_bytes(2 * len(text) + 16)
     edges = np.empty(len(offsets), np.int64)
     starts = np.ascontiguousarray(offsets - first)
-    total = library.fsst_encode(matcher, text, starts, (codes, edges))
+    total = library.fsst_encode(symbols, text, starts, (codes, edges))
     return edges, codes[:total]
 
 
 def train(offsets: Integers, data: Bytes) -> bytes:
     """Return a symbol table that suits a sample of the values; the same for the same values."""
     offsets, data = sample(offsets, data)
+    if LIBRARY is not None:
+        return _train_compiled(LIBRARY, offsets, data)
     symbols: list[bytes] = []
     for generation in range(GENERATIONS):
         counts = _count(symbols, offsets, data, has_pairs=generation < GENERATIONS - 1)
         symbols = _best(counts)
     return symbol_table(symbols)
+
+
+def _train_compiled(library: Library, offsets: Integers, data: Bytes) -> bytes:
+    first, last = int(offsets[0]), int(offsets[-1])
+    text = np.ascontiguousarray(data[first:last])
+    words, lengths = library.fsst_train(text, np.ascontiguousarray(offsets - first))
+    header = (_COMPRESSED_TABLE | len(words)).to_bytes(8, "little")
+    return (header + words.tobytes() + lengths.tobytes()).ljust(TABLE_SIZE, b"\0")
 
 
 def sample(offsets: Integers, data: Bytes) -> tuple[Integers, Bytes]:
