@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
 from datetime import UTC, date, datetime, time, timedelta
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 import lancetable
 from lancetable.cli import app, show
 from lancetable.cli.options import split_columns
+from lancetable.format.encoding.kernels.compiled import LIBRARY
 
 COMMANDS = ["info", "schema", "head", "versions", "fragments", "files"]
 
@@ -94,6 +96,21 @@ def test_version() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_prints_for_people(command, history) -> None:
     assert run(command, history).strip()
+
+
+@pytest.mark.parametrize("wanted", ["numpy", "c"])
+def test_info_tells_which_kernels_run(wanted) -> None:
+    if wanted == "c" and LIBRARY is None:
+        pytest.skip("the compiled kernels are not there")
+    program = "from lancetable.cli import main; main()"
+    found = subprocess.run(
+        [sys.executable, "-c", program, "info", "--kernels"],
+        env={**os.environ, "LANCETABLE_KERNELS": wanted},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.startswith(f"kernels: {wanted}")
 
 
 def test_info(history) -> None:

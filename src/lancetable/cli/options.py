@@ -20,6 +20,27 @@ AsOf = Annotated[
     str | None,
     typer.Option(help="Newest version at this ISO time; UTC unless it names an offset."),
 ]
+
+
+def _print_kernels(wanted: bool) -> None:  # noqa: FBT001
+    if not wanted:
+        return
+    from lancetable.format.encoding.kernels import compiled
+
+    note = "" if compiled.LIBRARY is None else f" ({compiled.PATH})"
+    typer.echo(f"kernels: {compiled.NAME}{note}")
+    raise typer.Exit
+
+
+Kernels = Annotated[
+    bool,
+    typer.Option(
+        "--kernels",
+        help="Print which kernels encode and decode, compiled C or NumPy, and leave.",
+        callback=_print_kernels,
+        is_eager=True,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print plain JSON for other programs.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="How many rows.")]
 Columns = Annotated[

@@ -8,6 +8,7 @@ from lancetable.cli.options import (
     Branch,
     Columns,
     Json,
+    Kernels,
     Limit,
     Pick,
     Tag,
@@ -32,6 +33,7 @@ def info(
     branch: Branch = None,
     as_of: AsOf = None,
     json: Json = False,
+    _kernels: Kernels = False,
 ) -> None:
     """Rows, versions, fragments, size, indices and settings of a table."""
     table = Pick(version, tag, branch, as_of).open(uri)
