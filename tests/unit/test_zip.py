@@ -22,7 +22,7 @@ rows = pa.table({"id": range(20_000), "s": texts})
 table = lancetable.create_table(sys.argv[2], rows)
 table.append(rows.slice(0, 10))
 table.delete("id >= 19990")
-assert table.scan(columns=["s"]).to_table().column("s").to_pylist() == texts[:-10] + texts[:10]
+assert table.scan(columns=["s"]).to_arrow().column("s").to_pylist() == texts[:-10] + texts[:10]
 print(NAME, lancetable.open_table(sys.argv[2]).count())
 """
 
