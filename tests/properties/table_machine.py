@@ -71,6 +71,7 @@ class Actor(Protocol):
     def cast(self, uri: str, name: str, type_: pa.DataType) -> None: ...
     def restore(self, uri: str, version: int) -> None: ...
     def configure(self, uri: str, entries: Mapping[str, str | None]) -> None: ...
+    def compact(self, uri: str, target_rows: int, deleted_share: float) -> None: ...
 
 
 class Ours:
@@ -212,6 +213,17 @@ class Ours:
         table = self._open(uri)
         before = table.version
         self._made(table, table.update_config(entries), before)
+
+    def compact(self, uri: str, target_rows: int, deleted_share: float, **more: Any) -> None:
+        table = self._open(uri)
+        before = table.version
+        settings = {"target_rows": target_rows, "deleted_share": deleted_share, **more}
+        told = table.compact(dry_run=True, **settings)
+        result = table.compact(**settings)
+        assert (told.fragments_removed, told.rows) == (result.fragments_removed, result.rows)
+        if result.fragments_removed:
+            assert result.fragments_added == told.fragments_added
+            self._made(table, result, before)
 
 
 def _described(builder: Any, clause: Clause) -> Any:
@@ -672,6 +684,46 @@ class TableMachine(RuleBasedStateMachine):
         if not removes:
             config[key] = value
         self.settle(self.state.rows, config=config, ordered=True)
+
+    @rule(
+        data=st.data(),
+        target_rows=st.sampled_from([3, 10, 1000]),
+        deleted_share=st.sampled_from([0.0, 0.3, 1.0]),
+    )
+    def compact(self, data: st.DataObject, target_rows: int, deleted_share: float) -> None:
+        """Join fragments; the rows stay, and so do their ids and versions."""
+        actor = self.actor(data, "compact")
+        more = {}
+        if isinstance(actor, Ours):
+            names = self.state.of_type([*INTEGERS, *TEXTS])
+            more = data.draw(
+                st.sampled_from(
+                    [{}, {}, {"copy_pages": False}, {"sort_by": names}, {"z_order_by": names[:2]}]
+                )
+            )
+        actor.compact(self.uri, target_rows, deleted_share, **more)
+        version = lt.open_table(self.uri).version
+        self.settle(self.state.rows, has_version=version > self.version)
+
+    @rule(data=st.data(), target_rows=st.sampled_from([3, 10, 1000]), is_sorted=st.booleans())
+    def compact_meanwhile(self, data: st.DataObject, target_rows: int, is_sorted: bool) -> None:
+        """Join fragments as they were before some rows were deleted and others changed."""
+        stale = lt.open_table(self.uri)
+        where, other = predicate(data, self.state), predicate(data, self.state)
+        Ours().delete(self.uri, where.sql)
+        rows = [row for row in self.state.rows if where.value(row.values) is not True]
+        before = lt.open_table(self.uri).version
+        changed = Ours().update(self.uri, {"x": "7"}, other.sql, "rows")
+        rows = [
+            replace(row, values={**row.values, "x": 7}, updated=before + 1)
+            if changed and other.value(row.values) is True
+            else row
+            for row in rows
+        ]
+        more: Any = {"sort_by": ["s"]} if is_sorted and "s" in self.state.columns else {}
+        stale.compact(target_rows=target_rows, deleted_share=0.0, **more)
+        version = lt.open_table(self.uri).version
+        self.settle(rows, has_version=version > self.version)
 
     @rule(data=st.data())
     def look_back(self, data: st.DataObject) -> None:

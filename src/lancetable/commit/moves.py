@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from lancetable.commit.coverage import is_system
 from lancetable.commit.find import find_fragments
 from lancetable.commit.finish import next_fragment_id
 from lancetable.commit.publish import discard
@@ -23,6 +24,7 @@ from lancetable.commit.transaction import Rewrite, RewriteGroup
 from lancetable.errors import ConflictError, InputError
 from lancetable.format.manifest import Fragment
 from lancetable.format.manifest.reuse import (
+    Built,
     FragmentDigest,
     FragmentReuse,
     ReuseGroup,
@@ -175,8 +177,17 @@ def _recorded(
     segments = tip.indices()
     older = load_reuse(tip, segments) or FragmentReuse()
     version = ReuseVersion(tip.version, tuple(_digest(base, group) for group in groups))
-    longer = FragmentReuse((*older.versions, version))
+    needed = older.trimmed(
+        Built(one.dataset_version, _described(one, older)) for one in segments if not is_system(one)
+    )
+    longer = FragmentReuse((*needed.versions, version))
     return write_reuse(tip, longer, reuse_segment(segments))
+
+
+def _described(segment: "IndexSegment", older: FragmentReuse) -> frozenset[int]:
+    """Return the fragments of a segment; one that does not say may describe all."""
+    ids = segment.fragment_ids
+    return older.new_ids() if ids is None else ids
 
 
 def _digest(base: Snapshot, group: RewriteGroup) -> ReuseGroup:

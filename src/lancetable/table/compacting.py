@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Unpack
 
-from lancetable.table.columns import ColumnsTable
-from lancetable.table.writing import commit_options
+from lancetable.table.writing import WritingTable, commit_options
+
 
 if TYPE_CHECKING:
     from lancetable.commit.options import CommitOptions
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lancetable.scan.request import Where
 
 
-class CompactingTable(ColumnsTable):
+class CompactingTable(WritingTable):
     """A table whose fragments can be compacted."""
 
     __slots__ = ()

@@ -54,6 +54,13 @@ class ReuseVersion(NamedTuple):
     groups: tuple[ReuseGroup, ...]
 
 
+class Built(NamedTuple):
+    """A version, and the fragments of it that an index segment was built from."""
+
+    dataset_version: int
+    fragment_ids: Set[int]
+
+
 @dataclass(frozen=True, slots=True)
 class FragmentReuse:
     """All rewrites on record, oldest first."""
@@ -117,19 +124,22 @@ class FragmentReuse:
             is_kept[moved[~found]] = False
         return now, is_kept
 
-    def trimmed(self, covered: Iterable[Set[int]]) -> "FragmentReuse":
-        """Return the rewrites that some index still needs.
+    def trimmed(self, built: "Iterable[Built]") -> "FragmentReuse":
+        """Return the rewrites that some index segment may still need.
 
-        ``covered`` has for each segment the fragments it was built from. A rewrite is needed when a
-        segment describes its old fragments, perhaps by way of earlier rewrites.
+        A segment needs a rewrite that came after it was built, when it describes the old fragments
+        or the new ones: some writers name the new ones in the segment, although the addresses in
+        its files are the old ones.
         """
-        seen = [set(ids) for ids in covered]
+        seen = [(version, set(ids)) for version, ids in built]
         kept = []
         for version in self.versions:
             is_needed = False
-            for ids in seen:
+            for built_from, ids in seen:
                 for group in version.groups:
-                    if not ids.isdisjoint(group.old_ids):
+                    if built_from <= version.dataset_version and not ids.isdisjoint(
+                        group.old_ids | group.new_ids
+                    ):
                         is_needed = True
                         ids.update(group.new_ids)
             if is_needed:
