@@ -9,7 +9,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import lancetable as lt
@@ -220,5 +219,5 @@ def test_two_compactions_at_a_time(tmp_path: Path) -> None:
     assert errors == []
     found = lt.open_table(tmp_path / "t")
     assert len(found.fragments) == 1
-    keys: pa.ChunkedArray = found.scan(["key"]).to_arrow()["key"]
+    keys = found.scan(["key"]).to_arrow()["key"]
     assert sorted(keys.to_pylist()) == sorted(["shared", *(f"k{number}" for number in range(12))])

@@ -20,7 +20,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from lancetable.errors import CorruptError, UnsupportedError
-from lancetable.file.model import READABLE, V2_0, FileVersion, Footer, WrittenColumn
+from lancetable.file.model import READABLE, V2_0, FileVersion, Footer, WrittenColumn, WrittenPage
 from lancetable.format.encoding import codec as encodings
 from lancetable.format.encoding.base import Column, Page, PageBuffer
 from lancetable.format.encoding.v20 import codec as encodings20
@@ -131,6 +131,34 @@ def decode_column(
         raise CorruptError(f"a column claims {first} rows")
     is_blob = version == V2_0 and _is_blob(message.encoding)
     return Column(tuple(pages), first, is_blob)
+
+
+def decode_stored_pages(
+    data: memoryview, version: FileVersion, limit: int, fetch: Callable[[int, int], bytes]
+) -> list[WrittenPage] | None:
+    """Return the pages of one column as they are stored, their descriptions not looked into.
+
+    ``None`` when the column keeps bytes outside of its pages.
+
+    Raises:
+        CorruptError: the message is damaged.
+    """
+    message = file2_pb2.ColumnMetadata()
+    try:
+        message.ParseFromString(data)
+    except DecodeError as cause:
+        raise CorruptError("the metadata of a column cannot be parsed") from cause
+    if len(message.buffer_offsets):
+        return None
+    kind = _ARRAY if version == V2_0 else _LAYOUT
+    pages: list[WrittenPage] = []
+    first = 0
+    for part in message.pages:
+        description = _unwrapped(_description(part.encoding, limit, fetch), kind)
+        buffers = tuple((one.position, one.size) for one in _buffers(part, limit))
+        pages.append(WrittenPage(part.length, first, buffers, description))
+        first += part.length
+    return pages
 
 
 def _buffers(part: Any, limit: int) -> tuple[PageBuffer, ...]:

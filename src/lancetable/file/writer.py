@@ -156,22 +156,27 @@ class FileWriter:
 
     def _put_aligned(self, contents: Sequence[Bytes]) -> list[int]:
         """Write buffers, each on a boundary; return where they start."""
-        parts: list[Bytes] = []
-        positions: list[int] = []
-        position = self.bytes_written
-        for content in contents:
-            positions.append(position)
-            parts.append(content)
-            gap = -len(content) % ALIGNMENT
-            if gap:
-                parts.append(_PADDING[:gap])
-            position += len(content) + gap
+        parts, positions = aligned_parts(contents, self.bytes_written)
         self._put(parts)
         return positions
 
     def _put(self, parts: Sequence[Bytes]) -> None:
         self._file.write(parts)
         self.bytes_written += sum(map(len, parts))
+
+
+def aligned_parts(contents: Sequence[Bytes], position: int) -> tuple[list[Bytes], list[int]]:
+    """Return buffers with the padding behind each of them, and where each starts."""
+    parts: list[Bytes] = []
+    positions: list[int] = []
+    for content in contents:
+        positions.append(position)
+        parts.append(content)
+        gap = -len(content) % ALIGNMENT
+        if gap:
+            parts.append(_PADDING[:gap])
+        position += len(content) + gap
+    return parts, positions
 
 
 class _OwnerDraft:

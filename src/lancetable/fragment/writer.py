@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lancetable.errors import InputError, LanceTableError
 from lancetable.file.model import V2_0, V2_1, V2_2, FileVersion
-from lancetable.file.writer import FileWriteOptions, FileWriter
+from lancetable.file.writer import FileWriteOptions, FileWriter, WrittenFile
 from lancetable.format.manifest import DataFile, Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.blobs import sidecar_path
@@ -78,6 +78,15 @@ def new_file_name() -> str:
     return f"{int.from_bytes(name[:3], 'big'):024b}{name[3:].hex()}.lance"
 
 
+def begin_file(name: str, target: WriteTarget) -> WritableFile:
+    """Begin one data file; small pieces of it are written together.
+
+    Raises:
+        StoreError: the file cannot be created.
+    """
+    return _Gathering(target.store.create(target.path(name)))
+
+
 def open_writer(
     version: FileVersion, name: str, schema: Schema, target: WriteTarget, options: WriteOptions
 ) -> FileWriter:
@@ -89,7 +98,7 @@ def open_writer(
     """
     path = target.path(name)
     store = target.store
-    file = _Gathering(store.create(path))
+    file = begin_file(name, target)
     try:
         return FileWriter(
             file,
@@ -138,6 +147,20 @@ def remove_fragments(fragments: Iterable[Fragment], target: WriteTarget) -> None
                 target.store.delete(path)
                 for entry in list(target.store.list(path.removesuffix(".lance"))):
                     target.store.delete(entry.path)
+
+
+def new_fragment(name: str, written: WrittenFile, target: WriteTarget) -> Fragment:
+    """Return the fragment of a finished data file."""
+    file = DataFile(
+        path=name,
+        fields=written.fields,
+        column_indices=written.column_indices,
+        major=written.version.major,
+        minor=written.version.minor,
+        size=written.size,
+        base_id=target.base_id,
+    )
+    return Fragment(0, (file,), physical_rows=written.rows)
 
 
 class _Gathering:
@@ -219,16 +242,7 @@ class _Rolling:
             return
         written = self._writer.finish()
         self._writer = None
-        file = DataFile(
-            path=self._name,
-            fields=written.fields,
-            column_indices=written.column_indices,
-            major=written.version.major,
-            minor=written.version.minor,
-            size=written.size,
-            base_id=self._target.base_id,
-        )
-        self.fragments.append(Fragment(0, (file,), physical_rows=written.rows))
+        self.fragments.append(new_fragment(self._name, written, self._target))
 
     def abort(self) -> None:
         """Remove all files."""

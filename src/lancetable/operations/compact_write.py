@@ -15,14 +15,21 @@ import pyarrow.compute as pc
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import CorruptError
+from lancetable.file.model import V2_1
 from lancetable.format.manifest import Fragment, InlineSequence
 from lancetable.format.manifest.rowids import encode_row_id_runs, encode_versions
 from lancetable.format.schema.model import Field
 from lancetable.fragment.blobs import read_payloads
+from lancetable.fragment.copy import CopyTarget, copy_fragments
 from lancetable.fragment.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.system import FIRST_VERSION
-from lancetable.fragment.writer import WriteOptions, remove_fragments, write_fragments
+from lancetable.fragment.writer import (
+    WriteOptions,
+    file_version,
+    remove_fragments,
+    write_fragments,
+)
 from lancetable.operations.compact_options import CompactOptions
 from lancetable.operations.compact_order import Order, order_of
 from lancetable.operations.moved import Numbers, has_stable_row_ids, target_of
@@ -62,6 +69,11 @@ def write_group(task: CompactTask) -> WrittenGroup:
         StoreError: a file cannot be read or written.
     """
     manifest = task.part.manifest
+    options = _write_options(task, len(manifest.schema.fields))
+    if task.options.copy_pages and not task.options.is_sorted:
+        copied = _copied(task, options)
+        if copied is not None:
+            return WrittenGroup(_labelled(task.part, copied), is_copied=True)
     names = tuple(field.name for field in manifest.schema.fields)
     planned = plan(manifest.schema, ScanRequest(names, blobs="bytes"))
     reading = _Reading(planned, Readers(task.part), task.options.task_bytes // 8)
@@ -70,13 +82,15 @@ def write_group(task: CompactTask) -> WrittenGroup:
     if task.options.is_sorted:
         order = _order(task)
         batches = _in_order(batches, order)
-    options = _write_options(task, len(names))
     fragments = write_fragments(batches, manifest.schema, target_of(task.part), options)
-    try:
-        return WrittenGroup(labelled(task.part, fragments, order), order)
-    except BaseException:
-        remove_fragments(fragments, target_of(task.part))
-        raise
+    return WrittenGroup(_labelled(task.part, fragments, order), order)
+
+
+def _copied(task: CompactTask, options: WriteOptions) -> list[Fragment] | None:
+    part = task.part
+    version = file_version(options.storage_version or str(V2_1))
+    wanted = CopyTarget(part.manifest.schema, version, target_of(part), task.rows_per_file)
+    return copy_fragments(part, part.manifest.fragments, wanted)
 
 
 def _write_options(task: CompactTask, columns: int) -> WriteOptions:
@@ -178,10 +192,20 @@ def _in_order(batches: Iterator[pa.RecordBatch], order: Order) -> Iterator[pa.Re
         yield from taken.combine_chunks().to_batches()
 
 
-def labelled(
-    part: Snapshot, fragments: Sequence[Fragment], order: Order | None = None
+def _labelled(
+    part: Snapshot, fragments: list[Fragment], order: Order | None = None
 ) -> list[Fragment]:
     """Return new fragments with the ids of the live rows of a part and both their versions."""
+    try:
+        return _with_lineage(part, fragments, order)
+    except BaseException:
+        remove_fragments(fragments, target_of(part))
+        raise
+
+
+def _with_lineage(
+    part: Snapshot, fragments: Sequence[Fragment], order: Order | None
+) -> list[Fragment]:
     if not has_stable_row_ids(part.manifest):
         return list(fragments)
     readers = Readers(part)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Unpack
 
 from lancetable.table.writing import WritingTable, commit_options
 
-
 if TYPE_CHECKING:
     from lancetable.commit.options import CommitOptions
     from lancetable.operations.compact_options import CompactResult, CompactSettings, Progress
