@@ -693,7 +693,7 @@ class TableMachine(RuleBasedStateMachine):
     def compact(self, data: st.DataObject, target_rows: int, deleted_share: float) -> None:
         """Join fragments; the rows stay, and so do their ids and versions."""
         actor = self.actor(data, "compact")
-        more = {}
+        more: dict[str, Any] = {}
         if isinstance(actor, Ours):
             names = self.state.of_type([*INTEGERS, *TEXTS])
             more = data.draw(
