@@ -55,10 +55,25 @@ class Proxy:
         self.upstream = upstream
         self.endpoint = f"http://127.0.0.1:{port}"
         self.seen: list[Seen] = []
+        self.under_way = 0
+        self.most_at_once = 0
+        self._lock = threading.Lock()
         self.choose: Choose = lambda method, path: Harm.NONE
         self.delay = 0.0
         self.drops_conditions = False
         self.answer: Callable[[str, str], tuple[int, bytes] | None] = lambda method, path: None
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count a request among those under way."""
+        with self._lock:
+            self.under_way += 1
+            self.most_at_once = max(self.most_at_once, self.under_way)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.under_way -= 1
 
     def hurt(self, share: float, seed: int = 0, kinds: list[Harm] | None = None) -> None:
         """Hurt a share of the requests from here on."""
@@ -93,7 +108,8 @@ def proxy(upstream: int) -> Iterator[Proxy]:
                 self.close_connection = True
 
         def do_any(self) -> None:
-            _pass_on(self, state)
+            with state.counted():
+                _pass_on(self, state)
 
         do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = do_any  # noqa: N815
 

@@ -73,7 +73,7 @@ def newer_versions(snapshot: Snapshot) -> list[int]:
 
 def _newer_in_order(store: Store, version: int) -> list[int]:
     """Return later versions by one request, if their names are among the first."""
-    newer = [info.version for info in newest_in_order(store)]
+    newer = [info.version for info in newest_in_order(store) or ()]
     if version in newer:
         newer = newer[: newer.index(version)][::-1]
         if newer == list(range(version + 1, version + 1 + len(newer))):

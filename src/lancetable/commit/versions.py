@@ -137,7 +137,8 @@ def _find(
         found = _latest(store)
     if found is not None:
         return found
-    versions = listed(store)
+    is_told = version is None and as_of is None and store.lists_in_order
+    versions = [] if is_told else listed(store)
     if not versions:
         raise _no_table(location, store, branch)
     if version is None and as_of is None:
@@ -192,9 +193,11 @@ def _numbered(store: Store, version: int) -> _Found | None:
 def _latest(store: Store) -> _Found | None:
     if store.lists_in_order:
         newest = newest_in_order(store)
-        if newest:
-            return _Found(newest[0].version, newest[0].path, store.read(newest[0].path))
-        return _latest_listed(store)
+        if newest is None:
+            return _latest_listed(store)
+        if not newest:
+            return None
+        return _Found(newest[0].version, newest[0].path, store.read(newest[0].path))
     hinted = read_hint(store)
     if hinted is not None:
         found = _numbered(store, hinted)
@@ -238,14 +241,14 @@ def read_hint(store: Store) -> int | None:
     return version if 1 <= version < DETACHED_BIT else None
 
 
-def newest_in_order(store: Store) -> list[VersionInfo]:
-    """Return the newest versions, newest first, by one request; nothing when that does not tell.
+def newest_in_order(store: Store) -> list[VersionInfo] | None:
+    """Return the newest versions, newest first, by one request; ``None`` when that does not tell.
 
     Names of the second scheme count downward, so that they begin with the newest.
     """
     entries = store.first(VERSIONS)
-    if not entries:
-        return []
+    if entries is None:
+        return None
     names = [parse_manifest_name(entry.path.removeprefix(f"{VERSIONS}/")) for entry in entries]
     found = [
         VersionInfo(name.version, entry.path, entry.size)
@@ -253,7 +256,7 @@ def newest_in_order(store: Store) -> list[VersionInfo]:
         if name is not None and name.scheme is Scheme.V2
     ]
     if any(name is not None and name.scheme is Scheme.V1 for name in names):
-        return []
+        return None
     return sorted(found, reverse=True)
 
 

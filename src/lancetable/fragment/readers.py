@@ -1,6 +1,7 @@
 """The readers of all fragments of one version, and the way from a row's number to its place."""
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from functools import partial
 from itertools import accumulate
 
@@ -13,6 +14,7 @@ from lancetable.fragment.projection import ROW_ID
 from lancetable.fragment.reader import FragmentReader
 from lancetable.fragment.rowids import RowIdIndex
 from lancetable.fragment.source import Source
+from lancetable.store import spread
 
 
 class Readers:
@@ -65,6 +67,13 @@ class Readers:
             self._has_deletions = any(fragment.deletion_file for fragment in fragments)
         return self._has_deletions
 
+    def with_deletions(self, positions: Iterable[int]) -> list[int]:
+        """Return the fragments among these that have deleted rows, their deletion files read."""
+        fragments = self.source.manifest.fragments
+        found = [one for one in positions if fragments[one].deletion_file is not None]
+        spread(lambda one: self[one].opened.deletions, found, self.source.store.width)
+        return found
+
     def live_rows(self, position: int) -> int:
         """Return the number of live rows of one fragment; asks its files if it must."""
         fragment = self.source.manifest.fragments[position]
@@ -104,6 +113,7 @@ class Readers:
         """The index from row ids to addresses; None when addresses are the row ids."""
         if self._index is None:
             live = []
+            self.with_deletions(range(len(self)))
             for position in range(len(self)):
                 opened = self[position].opened
                 ids = opened.sequence(ROW_ID)

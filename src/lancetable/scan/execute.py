@@ -55,8 +55,9 @@ def run(
     if not is_stream:
         options = replace(options, batch_bytes=max(options.batch_bytes, WHOLE_WINDOW_BYTES))
     pace = guess((plan.early, plan.late), readers.source.manifest.fragments)
-    jobs = _jobs(_windows(plan, readers, options, pace), pace)
-    results = _in_order(partial(_read, plan, readers, pace), jobs, _ahead(plan, options))
+    ahead = _ahead(plan, readers, options)
+    jobs = _jobs(_windows(plan, readers, options, pace), pace, ahead.width)
+    results = _in_order(partial(_read, plan, readers, pace), jobs, ahead)
     with closing(results):
         done = chain.from_iterable(results)
         pieces = _released(readers, done) if is_stream else (each.piece for each in done)
@@ -68,7 +69,9 @@ def count(plan: ScanPlan, readers: Readers, options: ScanOptions) -> int:
     pace = guess((plan.early,), readers.source.manifest.fragments)
     every = _every_window(readers, options, pace)
     work = partial(_count, plan, readers)
-    return sum(_in_order(work, _jobs(every, pace), _Ahead(options.threads, options.memory_bytes)))
+    width = readers.source.store.width
+    ahead = _Ahead(_threads(readers, options), options.memory_bytes, width=width)
+    return sum(_in_order(work, _jobs(every, pace, width), ahead))
 
 
 def _read(plan: ScanPlan, readers: Readers, pace: Pace, job: Job) -> list[Done]:
@@ -166,14 +169,17 @@ def _limited_windows(
         left = None if left is None else left - wanted
 
 
-def _jobs(every: Iterable[Window], pace: Pace) -> Iterator[Job]:
-    """Join small windows, so that handing them to a thread is worth it."""
+def _jobs(every: Iterable[Window], pace: Pace, width: int = 1) -> Iterator[Job]:
+    """Join small windows, so that handing them to a thread is worth it.
+
+    Windows that wait for a network are not joined: they are to wait at the same time.
+    """
     group: list[Window] = []
     bytes_ = 0
     for window in every:
         group.append(window)
         bytes_ += int((window.stop - window.start) * pace.row_bytes)
-        if bytes_ >= SMALL_JOB_BYTES or len(group) == SMALL_JOB_WINDOWS:
+        if bytes_ >= SMALL_JOB_BYTES or len(group) == SMALL_JOB_WINDOWS or width > 1:
             yield Job(group, bytes_)
             group, bytes_ = [], 0
     if group:
@@ -186,17 +192,28 @@ class _Ahead(NamedTuple):
     threads: int
     bytes_: int
     jobs: int | None = None
+    width: int = 1
 
 
-def _ahead(plan: ScanPlan, options: ScanOptions) -> _Ahead:
+def _ahead(plan: ScanPlan, readers: Readers, options: ScanOptions) -> _Ahead:
     is_search = plan.where is not None and plan.limit is not None
-    return _Ahead(options.threads, options.memory_bytes, options.threads if is_search else None)
+    threads = _threads(readers, options)
+    width = readers.source.store.width
+    return _Ahead(threads, options.memory_bytes, threads if is_search else None, width)
+
+
+def _threads(readers: Readers, options: ScanOptions) -> int:
+    """Return how many threads read: more than there are processors when they wait for a network."""
+    return max(options.threads, readers.source.store.width // 2)
 
 
 def _in_order(
     work: Callable[[Job], R], jobs: Iterator[Job], ahead: _Ahead
 ) -> Generator[R, None, None]:
     """Do the jobs, in threads when there is enough to do, and yield what they give in order."""
+    if ahead.width > 1:
+        yield from _threaded(work, jobs, ahead)
+        return
     if ahead.threads == 1:
         yield from map(work, jobs)
         return

@@ -15,6 +15,7 @@ from lancetable.fragment.readers import Readers
 from lancetable.fragment.select import Columns, reorder
 from lancetable.scan.plan import ScanPlan
 from lancetable.scan.result import Piece, finish, table_of
+from lancetable.store import spread
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Numbers: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]] | pa.Array | pa.ChunkedArray
@@ -115,7 +116,7 @@ def _places(readers: Readers, numbers: Integers) -> tuple[Integers, Integers]:
     offsets = numbers - starts[positions]
     if not readers.has_deletions:
         return positions, offsets
-    for position in np.unique(positions).tolist():
+    for position in readers.with_deletions(np.unique(positions).tolist()):
         deletions = readers[position].opened.deletions
         if deletions is not None:
             of_fragment = positions == position
@@ -131,7 +132,10 @@ def _places_of_addresses(
     fragments = (addresses >> np.uint64(OFFSET_BITS)).astype(np.int64)
     positions = np.empty(len(offsets), np.int64)
     is_live = np.ones(len(offsets), np.bool_)
-    for fragment_id in np.unique(fragments).tolist():
+    named_ids = np.unique(fragments).tolist()
+    known = readers.positions
+    readers.with_deletions(known[one] for one in named_ids if one in known)
+    for fragment_id in named_ids:
         of_fragment = fragments == fragment_id
         position = readers.positions.get(fragment_id)
         if position is None:
@@ -182,11 +186,16 @@ def _gather(plan: ScanPlan, readers: Readers, keys: Integers) -> Columns:
     columns: Columns = [[] for _ in plan.names]
     if not len(keys):
         return columns
-    for start, stop in pairwise(edges):
+
+    def read(part: tuple[int, int]) -> Columns:
+        start, stop = part
         reader = readers[int(positions[start])]
         found = reader.read(plan.late, offsets[start:stop])
         for slot, field in plan.blobs:
             found[slot] = read_payloads(reader.opened, field, found[slot])
+        return found
+
+    for found in spread(read, pairwise(edges), readers.source.store.width):
         for column, chunks in zip(columns, found, strict=True):
             column.extend(chunks)
     return columns

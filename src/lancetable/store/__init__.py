@@ -6,6 +6,7 @@ from lancetable.store.local import Durability, LocalStore, MemoryFile
 from lancetable.store.location import TableLocation
 from lancetable.store.memory import MemoryStore
 from lancetable.store.ranges import ByteRange, merge_neighbours
+from lancetable.store.spread import spread
 
 __all__ = [
     "ByteRange",
@@ -23,4 +24,5 @@ __all__ = [
     "copy_object",
     "merge_neighbours",
     "share_object",
+    "spread",
 ]

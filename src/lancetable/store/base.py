@@ -60,6 +60,11 @@ class Store(Protocol):
         """The root as the user would write it; used in messages."""
         ...
 
+    @property
+    def width(self) -> int:
+        """How many requests are worth having under way at once: 1 where bytes are at hand."""
+        ...
+
     def open(self, path: str, *, size: int | None = None) -> ReadableFile:
         """Open one object; a known ``size`` may save a request.
 

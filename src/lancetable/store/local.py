@@ -60,6 +60,7 @@ class LocalStore:
     __slots__ = ("_is_durable", "root")
 
     lists_in_order = False
+    width = 1
 
     def __init__(self, root: str, durability: Durability = Durability.OS) -> None:
         self.root = root

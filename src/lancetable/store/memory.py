@@ -13,6 +13,7 @@ class MemoryStore:
     """Objects held in memory; stores below one another share them."""
 
     lists_in_order = False
+    width = 1
 
     def __init__(
         self, objects: Mapping[str, bytes] | None = None, *, root: str = "memory:"

@@ -21,6 +21,8 @@ from lancetable.store.upload import Upload
 
 PAGE = 1000
 """How many names one request of a listing returns."""
+WIDTH = 16
+"""Enough to hide the time an answer takes; each of them may be divided further."""
 WHOLE_BELOW = 256 * KiB
 """Files below this are fetched whole with the first of their ranges."""
 
@@ -60,6 +62,11 @@ class ObjectStore:
     def __reduce__(self) -> tuple[object, ...]:
         # Clients hold connections; each process has its own.
         return ObjectStore, (self.root, self._options, self._credentials)
+
+    @property
+    def width(self) -> int:
+        """How many requests of one reader are worth having under way."""
+        return min(WIDTH, self._limits.max_requests)
 
     @property
     def folder(self) -> str:

@@ -62,6 +62,11 @@ class WrappedStore:
         return iter(self.call("list", prefix, lambda: [*self.inner.list(prefix)]))
 
     @property
+    def width(self) -> int:
+        """What the store inside says."""
+        return self.inner.width
+
+    @property
     def lists_in_order(self) -> bool:
         """What the store inside says."""
         return self.inner.lists_in_order
