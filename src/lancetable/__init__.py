@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         MergeResult,
         UpdateResult,
     )
+    from lancetable.operations.cleanup.options import CleanupResult
     from lancetable.operations.compact_options import CompactResult
     from lancetable.operations.feed.feed import Changes
     from lancetable.operations.feed.task import ChangeTask
@@ -51,6 +52,7 @@ __all__ = [
     "CastNote",
     "ChangeTask",
     "Changes",
+    "CleanupResult",
     "ColumnsResult",
     "CommitError",
     "CommitOptions",
@@ -88,6 +90,7 @@ _HOMES = {
     "CastNote": "lancetable.operations.casts",
     "ChangeTask": "lancetable.operations.feed.task",
     "Changes": "lancetable.operations.feed.feed",
+    "CleanupResult": "lancetable.operations.cleanup.options",
     "ColumnsResult": "lancetable.operations.changes",
     "CommitOptions": "lancetable.commit.options",
     "CompactResult": "lancetable.operations.compact_options",

@@ -83,6 +83,14 @@ class Snapshot:
             return self._store(base), index_folder(segment.uuid)
         return self._store(base), segment.uuid
 
+    def base_store(self, base_id: int) -> Store:
+        """Return the store of a base path.
+
+        Raises:
+            CorruptError: there is no such base, or it is no place.
+        """
+        return self._store(self._base(base_id))
+
     def indices(self) -> list[IndexSegment]:
         """Return the index segments of this version.
 

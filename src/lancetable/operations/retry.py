@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from lancetable.commit.leases import writing
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import load
@@ -25,6 +26,13 @@ def repeat(snapshot: Snapshot, attempt: Callable[[Snapshot], Done], options: Com
     Raises:
         ConflictError: the conflict cannot be solved by doing the work again, or it never ended.
     """
+    with writing(snapshot.store, snapshot.version):
+        return _repeated(snapshot, attempt, options)
+
+
+def _repeated(
+    snapshot: Snapshot, attempt: Callable[[Snapshot], Done], options: CommitOptions
+) -> Done:
     started = time.monotonic()
     pause = 0.0
     for _ in range(max(options.attempts, 1) - 1):

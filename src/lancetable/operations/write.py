@@ -4,13 +4,14 @@ Rows in memory that fill several files are written by several threads, one file 
 else is one stream, so that no more than a file's pages are in memory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import pyarrow as pa
 
+from lancetable.commit.leases import at_work
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError, SchemaError, UnknownOutcomeError, UnsupportedError
@@ -104,7 +105,7 @@ def write_source(
     """
     table, each = source.table, options.max_rows_per_file
     if table is None or table.num_rows <= each or table.nbytes > options.max_bytes_per_file:
-        batches = map(fitted.apply, source.batches)
+        batches = map(fitted.apply, _at_work(source.batches))
         return write_fragments(batches, fitted.schema, target, options)
     tasks = (
         WriteTask(table.slice(first, each), fitted.schema, target, options)
@@ -112,6 +113,13 @@ def write_source(
     )
     written = run_steps(runner, write_part, tasks, lambda made: remove_fragments(made, target))
     return [fragment for made in written for fragment in made]
+
+
+def _at_work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a source that may take long to give them."""
+    for batch in batches:
+        at_work()
+        yield batch
 
 
 @contextmanager

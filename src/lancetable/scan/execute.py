@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
 from lancetable.fragment.readers import Readers
@@ -49,14 +49,24 @@ class Done(NamedTuple):
 
 
 def run(
-    plan: ScanPlan, readers: Readers, options: ScanOptions, *, is_stream: bool = False
+    plan: ScanPlan,
+    readers: Readers,
+    options: ScanOptions,
+    *,
+    is_stream: bool = False,
+    on_long: Callable[[], None] | None = None,
 ) -> Iterator[Piece]:
-    """Yield the rows of the result in order, none decoded long before it is asked for."""
+    """Yield the rows of the result in order, none decoded long before it is asked for.
+
+    ``on_long`` is called first when files will be needed after the first rows were given out.
+    """
     if not is_stream:
         options = replace(options, batch_bytes=max(options.batch_bytes, WHOLE_WINDOW_BYTES))
     pace = guess((plan.early, plan.late), readers.source.manifest.fragments)
     ahead = _ahead(plan, readers, options)
     jobs = _jobs(_windows(plan, readers, options, pace), pace, ahead.width)
+    if on_long is not None:
+        jobs = _announced(jobs, on_long)
     results = _in_order(partial(_read, plan, readers, pace), jobs, ahead)
     with closing(results):
         done = chain.from_iterable(results)
@@ -184,6 +194,14 @@ def _jobs(every: Iterable[Window], pace: Pace, width: int = 1) -> Iterator[Job]:
             group, bytes_ = [], 0
     if group:
         yield Job(group, bytes_)
+
+
+def _announced(jobs: Iterator[Job], on_second: Callable[[], None]) -> Iterator[Job]:
+    """Yield the jobs; before the first one say whether there is a second."""
+    first = list(islice(jobs, 2))
+    if len(first) == 2:
+        on_second()
+    return chain(first, jobs)
 
 
 class _Ahead(NamedTuple):

@@ -34,10 +34,16 @@ class ScanOptions:
     threads: int = field(default_factory=lambda: min(os.cpu_count() or 1, 8))
     """How many threads decode; tables of a few megabytes are read by the caller's own."""
 
+    lease_seconds: int | None = None
+    """How long a long scan's lease counts after its last sign of life; 0 for no lease. ``None``
+    leaves it to the environment: ``LANCETABLE_LEASE_SECONDS``, or 120."""
+
     def __post_init__(self) -> None:
         for name in ("batch_rows", "batch_bytes", "memory_bytes", "threads"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.lease_seconds is not None and self.lease_seconds < 0:
+            raise InputError(f"lease_seconds must not be negative, it is {self.lease_seconds}")
 
 
 DEFAULTS = ScanOptions()

@@ -1,17 +1,19 @@
 """The object a scan is: ask it for a table, for batches, for a count, or how it will do it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lancetable.commit.leases import Hold, reading
 from lancetable.expression import to_sql
 from lancetable.fragment.readers import Readers
 from lancetable.scan import execute
 from lancetable.scan.plan import ScanPlan, plan
 from lancetable.scan.request import ScanOptions, ScanRequest
-from lancetable.scan.result import table_of, to_table
+from lancetable.scan.result import Piece, table_of, to_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,13 +42,20 @@ class Scan:
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as a table."""
-        return to_table(self._plan, execute.run(self._plan, self._readers, self._options))
+        with self._leased() as hold:
+            pieces = execute.run(self._plan, self._readers, self._options)
+            return to_table(self._plan, _ticking(pieces, hold))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches; only a bounded part of them is in memory at a time."""
         rows = self._options.batch_rows
-        for piece in execute.run(self._plan, self._readers, self._options, is_stream=True):
-            yield from table_of(self._plan, piece).to_batches(max_chunksize=rows)
+        with self._leased() as hold:
+            # Whoever takes the batches may take any time between two of them.
+            pieces = execute.run(
+                self._plan, self._readers, self._options, is_stream=True, on_long=hold.start
+            )
+            for piece in _ticking(pieces, hold):
+                yield from table_of(self._plan, piece).to_batches(max_chunksize=rows)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return a stream of batches as an Arrow reader."""
@@ -64,6 +73,11 @@ class Scan:
             found = execute.count(self._plan, self._readers, self._options)
         found = max(found - self._request.offset, 0)
         return found if self._request.limit is None else min(found, self._request.limit)
+
+    def _leased(self) -> AbstractContextManager[Hold]:
+        source = self._readers.source
+        seconds = self._options.lease_seconds
+        return reading(source.store, source.manifest.version, seconds=seconds)
 
     def explain(self) -> str:
         """Return in words how the scan will be done."""
@@ -97,3 +111,10 @@ class Scan:
 
     def __repr__(self) -> str:
         return f"<Scan>\n{self.explain()}"
+
+
+def _ticking(pieces: Iterable[Piece], hold: Hold) -> Iterator[Piece]:
+    """Yield the pieces; a scan that takes long gets its lease on the way."""
+    for piece in pieces:
+        hold.tick()
+        yield piece

@@ -13,6 +13,7 @@ from lancetable.errors import InputError
 from lancetable.store import Credentials, Durability, TableLocation
 from lancetable.table.compacting import CompactingTable
 from lancetable.table.following import FollowingTable
+from lancetable.table.upkeep import UpkeepTable
 from lancetable.table.versioned import VersionedTable
 from lancetable.table.writing import commit_options
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from lancetable.fragment.writer import WriteOptions
 
 
-class Table(VersionedTable, FollowingTable, CompactingTable):
+class Table(VersionedTable, FollowingTable, CompactingTable, UpkeepTable):
     """One version of a table. ``refresh`` and ``checkout`` move it to another, and so do writes."""
 
     __slots__ = ()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lancetable.commit import refs
+from lancetable.commit.leases import reading
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Overwrite, Restore
 from lancetable.commit.versions import load
@@ -100,9 +101,17 @@ class Changes:
             before = after
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the changes in batches; only a bounded part of them is in memory at a time."""
-        for task in self.tasks():
-            yield from task.read()
+        """Yield the changes in batches; only a bounded part of them is in memory at a time.
+
+        A lease keeps the versions from being cleaned up meanwhile, those of the open branch.
+        """
+        store, seconds = self._snapshot.store, self._options.lease_seconds
+        first = max(self._from, 1)
+        with reading(store, first, self.to_version, seconds=seconds) as hold:
+            hold.start()
+            for task in self.tasks():
+                hold.tick()
+                yield from task.read()
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return a stream of batches as an Arrow reader."""

@@ -21,7 +21,7 @@ from lancetable.format.manifest.model import (
     InlineSequence,
     SequenceSource,
 )
-from lancetable.format.manifest.names import checked_path
+from lancetable.format.manifest.names import checked_path, deletion_path
 from lancetable.format.proto import table_pb2
 from lancetable.format.rows import MAX_FRAGMENT_ID
 
@@ -37,6 +37,11 @@ else:
 _DELETION_KINDS = {0: DeletionKind.ARROW, 1: DeletionKind.BITMAP}
 _DELETION_NUMBERS = {kind: number for number, kind in _DELETION_KINDS.items()}
 _BY_ID = attrgetter("id")
+_SEQUENCES = (
+    "row_id_sequence",
+    "created_at_version_sequence",
+    "last_updated_at_version_sequence",
+)
 
 
 class Trust(NamedTuple):
@@ -46,6 +51,14 @@ class Trust(NamedTuple):
     """Named in messages."""
     stable_row_ids: bool = False
     right_counts: bool = True
+
+
+class FileNames(NamedTuple):
+    """The files of fragments: paths below ``data`` or the root, with the base they lie below."""
+
+    data: set[tuple[str, int | None]]
+    deletions: set[tuple[str, int | None]]
+    sequences: set[str]
 
 
 class StoredFragments(Sequence[Fragment]):
@@ -184,6 +197,28 @@ class StoredFragments(Sequence[Fragment]):
                 rows -= deleted
             total += rows
         return total
+
+    def file_names(self) -> FileNames:
+        """Return the files of all fragments, without turning the fragments into values.
+
+        Raises:
+            CorruptError: a path leaves its folder.
+            UnsupportedError: a fragment has files of a kind that is not known.
+        """
+        found = FileNames(set(), set(), set())
+        for message in self._messages:
+            if message.overlays:
+                raise UnsupportedError(f"{self.trust.path}: fragment {message.id} has overlays")
+            for file in message.files:
+                found.data.add((file.path, file.base_id if file.HasField("base_id") else None))
+            if message.HasField("deletion_file"):
+                deletion = _deletion_file(message.deletion_file)
+                found.deletions.add((deletion_path(message.id, deletion), deletion.base_id))
+            for group in _SEQUENCES:
+                name = message.WhichOneof(group)
+                if name is not None and name.startswith("external"):
+                    found.sequences.add(checked_path(getattr(message, name).path, "row sequence"))
+        return found
 
     def edited(self, edit: EditedFragments, trust: Trust) -> "StoredFragments":
         """Return the stored form of these fragments after an edit."""

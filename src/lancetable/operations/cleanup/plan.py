@@ -1,0 +1,206 @@
+"""What would a cleanup remove.
+
+1. List the files, then the versions: a file that is committed in between counts as needed.
+2. Decide for each version whether it stays; note the files of those that stay as needed, and of
+   those that go as known.
+3. A file that nothing needs goes when it is known, or when it is old enough that no writer can be
+   at work on it still.
+
+Only folders of the format are looked into, and only as far as they lie inside the table.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from lancetable.commit.leases import LEASES, leases_of
+from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import InputError, TableNotFoundError
+from lancetable.format.manifest.names import (
+    DATA,
+    DELETIONS,
+    HINT,
+    INDICES,
+    TRANSACTIONS,
+    VERSIONS,
+    parse_manifest_name,
+)
+from lancetable.operations.cleanup.options import (
+    Amount,
+    CleanupOptions,
+    KeptVersion,
+    RemovedVersion,
+)
+from lancetable.operations.cleanup.references import References
+from lancetable.operations.cleanup.retention import (
+    Line,
+    Numbered,
+    clone_lines,
+    lines_of,
+    manifests_of,
+    named_versions,
+    open_version,
+    retention_of,
+)
+from lancetable.store import Entry
+from lancetable.store.links import real_root, stays_inside
+
+FOLDERS = (TRANSACTIONS, DATA, DELETIONS, INDICES, LEASES, VERSIONS)
+_DEPTHS = {TRANSACTIONS: 0, DATA: 1, DELETIONS: 0, INDICES: 8, LEASES: 0, VERSIONS: 0}
+"""How deep the files of a folder lie; what lies deeper is nothing that is known."""
+
+_WHOLE = {INDICES: "index", LEASES: "lease"}
+_ENDINGS = {
+    (TRANSACTIONS, ".txn"): "transaction",
+    (DATA, ".lance"): "data",
+    (DATA, ".blob"): "blob",
+    (DELETIONS, ".arrow"): "deletion",
+    (DELETIONS, ".bin"): "deletion",
+}
+
+
+class Doomed(NamedTuple):
+    """A file to remove."""
+
+    line: Line
+    path: str
+    kind: str
+    size: int
+
+
+@dataclass(slots=True)
+class CleanupPlan:
+    """Everything that a cleanup found out."""
+
+    snapshot: Snapshot
+    options: CleanupOptions
+    needed: References = field(default_factory=References)
+    known: References = field(default_factory=References)
+    kept: list[KeptVersion] = field(default_factory=list)
+    removed: list[RemovedVersion] = field(default_factory=list)
+    manifests: list[Doomed] = field(default_factory=list)
+    files: list[Doomed] = field(default_factory=list)
+    young: dict[str, Amount] = field(default_factory=dict)
+
+    def doomed(self) -> list[Doomed]:
+        """Return all files to remove, in the order in which they go."""
+        return [*self.manifests, *self.files]
+
+
+def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
+    """Find out what a cleanup would remove.
+
+    Raises:
+        CorruptError: a version cannot be read, so that nobody knows what it needs.
+        InputError: versions are named that must stay, or a clone is not there.
+    """
+    location, now = snapshot.location, datetime.now(UTC)
+    lines = lines_of(location)
+    cleaned = [one for one in lines if options.all_branches or one.branch == snapshot.branch]
+    entries = {line: _entries(line, lines) for line in cleaned}
+    plan = CleanupPlan(snapshot, options)
+    for line in lines:
+        found = manifests_of(line.store)
+        if line in cleaned:
+            _decide(plan, line, found, now)
+        else:
+            for one in found:
+                plan.needed.add_version(open_version(line, location, one.info))
+    _add_clones(plan)
+    for line in cleaned:
+        _sort(plan, line, entries[line], now)
+    return plan
+
+
+def _entries(line: Line, lines: Iterable[Line]) -> list[Entry]:
+    """List the files of a line that the format knows of, without those of branches below it."""
+    root = real_root(line.store)
+    others = [f"{real_root(one.store)}/" for one in lines if one.branch != line.branch]
+    inner = tuple(other[len(root) + 1 :] for other in others if other.startswith(f"{root}/"))
+    checked: dict[str, bool] = {}
+    found = []
+    for folder in FOLDERS:
+        for entry in line.store.list(folder):
+            parent = entry.path.rpartition("/")[0]
+            if parent not in checked:
+                checked[parent] = stays_inside(line.store, parent)
+            if checked[parent] and not entry.path.startswith(inner or ("\0",)):
+                found.append(entry)
+    return found
+
+
+def _decide(plan: CleanupPlan, line: Line, found: list[Numbered], now: datetime) -> None:
+    names = named_versions(plan.snapshot.location, line.branch)
+    retention = retention_of(line, found, names, plan.options, opened=plan.snapshot, now=now)
+    before: int | None = None
+    for one in found:
+        version = open_version(line, plan.snapshot.location, one.info)
+        reason = retention.reason(version, one)
+        number = one.info.version
+        if reason is not None:
+            plan.kept.append(KeptVersion(line.branch, number, reason))
+            plan.needed.add_version(version)
+        else:
+            plan.removed.append(RemovedVersion(line.branch, number))
+            plan.manifests.append(Doomed(line, one.info.path, "manifest", one.info.size))
+            _note(plan.known, version, follows=before == number - 1)
+        before = number
+
+
+def _note(known: References, version: Snapshot, *, follows: bool) -> None:
+    """Note the files of a version that goes.
+
+    Those that it has from the version before are noted already, so that its transaction tells the
+    rest; that saves looking at all fragments of all versions.
+    """
+    transaction = version.transaction() if follows else None
+    if transaction is None or not known.add_made(version, transaction.operation):
+        known.add_version(version)
+
+
+def _add_clones(plan: CleanupPlan) -> None:
+    for line, uri in clone_lines(plan.options.clones, plan.snapshot.location):
+        try:
+            found = manifests_of(line.store)
+        except TableNotFoundError:
+            found = []
+        if not found and line.branch is None:
+            raise InputError(f"there is no table at {uri}, so it cannot be taken for a clone")
+        for one in found:
+            plan.needed.add_version(open_version(line, plan.snapshot.location, one.info))
+
+
+def _sort(plan: CleanupPlan, line: Line, entries: list[Entry], now: datetime) -> None:
+    """Divide the files of a line: needed, to be removed, too young to be sure."""
+    root = real_root(line.store)
+    leases = leases_of(line.store)
+    alive = {one.path for one in leases if one.expires > now.timestamp()}
+    expired = {one.path for one in leases} - alive
+    limit = now.timestamp() - plan.options.unverified_after.total_seconds()
+    for lease in leases:
+        if lease.path in alive and lease.files_since is not None:
+            limit = min(limit, lease.files_since)
+    for path, size, modified in entries:
+        kind = kind_of(path)
+        if kind is None or plan.needed.holds(root, path) or path in alive:
+            continue
+        if kind == "manifest":
+            continue  # decided by its version
+        if path in expired or plan.known.holds(root, path) or modified <= limit:
+            plan.files.append(Doomed(line, path, kind, size))
+        else:
+            plan.young[kind] = plan.young.get(kind, Amount()).plus(size)
+
+
+def kind_of(path: str) -> str | None:
+    """Return what a file is, by its name; ``None`` for what a cleanup leaves alone."""
+    folder, _, rest = path.partition("/")
+    if path == HINT or rest.count("/") > _DEPTHS[folder]:
+        return None
+    if folder in _WHOLE:
+        return _WHOLE[folder]
+    if folder == VERSIONS:
+        return "manifest" if parse_manifest_name(rest) else "temporary"
+    name = rest.rpartition("/")[2]
+    return _ENDINGS.get((folder, name[name.rfind(".") :] if "." in name else ""), "temporary")

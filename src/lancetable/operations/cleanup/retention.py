@@ -1,0 +1,177 @@
+"""Which versions stay, and why.
+
+A line is one history: the main one, or a branch. A version stays when it is the latest of its line,
+young, one of the last few, tagged, the beginning of a branch, open in the caller's hands, or under
+a lease of somebody at work.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from lancetable.commit import refs
+from lancetable.commit.leases import Lease, active_leases
+from lancetable.commit.snapshot import Snapshot, shown
+from lancetable.commit.versions import VersionInfo, listed
+from lancetable.errors import CorruptError, InputError, LanceTableError
+from lancetable.format.manifest.codec import decode_manifest
+from lancetable.format.manifest.names import VERSIONS, Scheme, parse_manifest_name
+from lancetable.operations.cleanup.options import CleanupOptions
+from lancetable.store import Store, TableLocation
+
+
+class Line(NamedTuple):
+    """One history: its branch (``None`` for the main one) and the store of its files."""
+
+    branch: str | None
+    store: Store
+
+
+def lines_of(location: TableLocation) -> list[Line]:
+    """Return all histories of a table, the main one first.
+
+    Raises:
+        CorruptError: the file of a branch is damaged.
+    """
+    return [
+        Line(None, location.open()),
+        *(
+            Line(name, location.child(refs.branch_folder(name)).open())
+            for name in refs.branches(location)
+        ),
+    ]
+
+
+class Numbered(NamedTuple):
+    """A manifest by its name, and when its file was written."""
+
+    info: VersionInfo
+    modified: float
+    is_detached: bool
+
+
+def manifests_of(store: Store) -> list[Numbered]:
+    """Return all manifests of a line, detached ones too, oldest first.
+
+    Raises:
+        CorruptError: both naming schemes are used.
+    """
+    listed(store)  # refuses a folder with two schemes
+    found = []
+    for path, size, modified in store.list(VERSIONS):
+        name = parse_manifest_name(path.removeprefix(f"{VERSIONS}/"))
+        if name is not None:
+            is_detached = name.scheme is Scheme.DETACHED
+            found.append(Numbered(VersionInfo(name.version, path, size), modified, is_detached))
+    return sorted(found)
+
+
+def open_version(line: Line, location: TableLocation, info: VersionInfo) -> Snapshot:
+    """Return one version of a line.
+
+    Raises:
+        CorruptError: it cannot be read, so that nobody knows which files it needs.
+    """
+    try:
+        manifest = decode_manifest(line.store.read(info.path), shown(line.store, info.path))
+    except LanceTableError as cause:
+        raise CorruptError(
+            f"version {info.version} cannot be read, so it is not known which files it needs and "
+            f"nothing was removed; repair the table first ({cause})",
+            path=shown(line.store, info.path),
+        ) from cause
+    return Snapshot(location, line.store, manifest, info.path, line.branch)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What keeps versions of one line."""
+
+    options: CleanupOptions
+    now: datetime
+    names: dict[int, str]
+    """Versions with tags and versions where branches begin, and what to call the reason."""
+    leases: Sequence[Lease]
+    latest: int
+    last: frozenset[int]
+    opened: int | None
+
+    def reason(self, snapshot: Snapshot, found: Numbered) -> str | None:
+        """Return why a version stays; ``None`` when it goes."""
+        version = found.info.version
+        certain = self._certain(version)
+        if certain is not None:
+            return certain
+        if self.options.versions is not None:
+            return None if version in self.options.versions else "not asked for"
+        if version in self.last:
+            return f"one of the last {self.options.keep_last}"
+        made = snapshot.manifest.timestamp or datetime.fromtimestamp(found.modified, UTC)
+        return "young" if self.now - made < self.options.older_than else None
+
+    def _certain(self, version: int) -> str | None:
+        if version == self.latest:
+            return "latest"
+        if version in self.names:
+            return self.names[version]
+        for lease in self.leases:
+            if lease.covers(version):
+                return f"lease of {lease.holder}"
+        return "open here" if version == self.opened else None
+
+
+def retention_of(
+    line: Line,
+    found: Sequence[Numbered],
+    names: dict[int, str],
+    options: CleanupOptions,
+    *,
+    opened: Snapshot,
+    now: datetime,
+) -> Retention:
+    """Return what keeps versions of a line.
+
+    Raises:
+        InputError: versions to remove are named that are not there or must stay.
+    """
+    history = [one.info.version for one in found if not one.is_detached]
+    retention = Retention(
+        options,
+        now,
+        names,
+        active_leases(line.store, now.timestamp()),
+        history[-1] if history else 0,
+        frozenset(history[-options.keep_last :]),
+        opened.version if opened.branch == line.branch else None,
+    )
+    if options.versions is not None:
+        known = {one.info.version for one in found}
+        for version in options.versions:
+            if version not in known:
+                raise InputError(f"version {version} is not there, so it cannot be removed")
+            if version == retention.latest or version in names:
+                reason = names.get(version, "it is the latest")
+                raise InputError(f"version {version} cannot be removed: {reason}")
+    return retention
+
+
+def named_versions(location: TableLocation, branch: str | None) -> dict[int, str]:
+    """Return the versions of a line that tags and branches refer to, and what keeps them."""
+    found = {
+        info.parent_version: f"branch {name!r} begins there"
+        for name, info in refs.branches(location).items()
+        if info.parent_branch == branch
+    }
+    for name, tag in refs.tags(location).items():
+        if tag.branch == branch:
+            found[tag.version] = f"tag {name!r}"
+    return found
+
+
+def clone_lines(clones: Sequence[str], location: TableLocation) -> Iterator[tuple[Line, str]]:
+    """Yield the histories of clones, which have branches of their own."""
+    for uri in clones:
+        place = TableLocation(uri, location.options)
+        for line in lines_of(place):
+            yield line, uri

@@ -1,0 +1,140 @@
+"""Cleanup: remove old versions, and the files that no version needs.
+
+1. Plan (:mod:`.plan`).
+2. Remove the manifests of versions that go, oldest first: from then on nobody finds them, and a
+   version that can be listed can always be read, wherever a crash strikes.
+3. Look at tags, branches and versions once more; what somebody came to need meanwhile stays.
+4. Remove the other files. What a crash leaves of them is named by no version, and goes with a
+   later cleanup by its age.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import LanceTableError
+from lancetable.operations.cleanup.options import Amount, CleanupOptions, CleanupResult
+from lancetable.operations.cleanup.plan import CleanupPlan, Doomed, plan_cleanup
+from lancetable.operations.cleanup.retention import (
+    lines_of,
+    manifests_of,
+    named_versions,
+    open_version,
+)
+from lancetable.operations.runner import THREADS, Runner
+from lancetable.store.links import real_root, remove_if_empty
+
+CHUNK = 256
+
+
+def cleanup(
+    snapshot: Snapshot,
+    options: CleanupOptions,
+    *,
+    dry_run: bool = False,
+    runner: Runner = THREADS,
+) -> CleanupResult:
+    """Remove what a table does not need any more, or tell what that would be.
+
+    Raises:
+        CorruptError: a version cannot be read, so that nobody knows what it needs.
+        InputError: versions are named that must stay, or a clone is not there.
+    """
+    plan = plan_cleanup(snapshot, options)
+    if dry_run:
+        return _result(plan, plan.doomed(), (), is_dry_run=True)
+    total = len(plan.doomed())
+    work = _Work(options, runner, total)
+    manifests = _still_unnamed(plan)
+    work.remove(manifests)
+    files = _still_unneeded(plan, manifests)
+    work.remove(files)
+    for line, folder in {(one.line, one.path.rpartition("/")[0]) for one in files}:
+        if folder.count("/"):
+            remove_if_empty(line.store, folder)
+    return _result(plan, [*manifests, *files], tuple(work.failed), is_dry_run=False)
+
+
+def _still_unnamed(plan: CleanupPlan) -> list[Doomed]:
+    """Return the manifests to remove, without those that got a tag or a branch meanwhile."""
+    location = plan.snapshot.location
+    names = {one.branch: named_versions(location, one.branch) for one in plan.removed}
+    pairs = zip(plan.removed, plan.manifests, strict=True)
+    return [doomed for gone, doomed in pairs if gone.version not in names[gone.branch]]
+
+
+def _still_unneeded(plan: CleanupPlan, gone: list[Doomed]) -> list[Doomed]:
+    """Return the files to remove, without those of versions that stayed or came meanwhile."""
+    location = plan.snapshot.location
+    removed = {f"{real_root(one.line.store)}/{one.path}" for one in gone}
+    for line in lines_of(location):
+        root = real_root(line.store)
+        for one in manifests_of(line.store):
+            place = f"{root}/{one.info.path}"
+            if place not in removed and place not in plan.needed.files:
+                plan.needed.add_version(open_version(line, location, one.info))
+    roots = {one.line: real_root(one.line.store) for one in plan.files}
+    return [one for one in plan.files if not plan.needed.holds(roots[one.line], one.path)]
+
+
+class _Work:
+    """Files being removed, at a pace."""
+
+    def __init__(self, options: CleanupOptions, runner: Runner, total: int) -> None:
+        self.options, self.runner, self.total = options, runner, total
+        self.done = 0
+        self.failed: list[str] = []
+        self.started = time.monotonic()
+
+    def remove(self, doomed: Iterable[Doomed]) -> None:
+        for failed in self.runner.map(remove_files, self._chunks(doomed)):
+            self.failed.extend(failed)
+            if self.options.progress is not None:
+                self.options.progress(min(self.done, self.total), self.total)
+
+    def _chunks(self, doomed: Iterable[Doomed]) -> Iterator[tuple[Doomed, ...]]:
+        waiting = iter(doomed)
+        pace = self.options.files_per_second
+        size = CHUNK if pace is None else max(min(CHUNK, int(pace / 10)), 1)
+        while chunk := tuple(islice(waiting, size)):
+            if pace is not None:
+                time.sleep(max(self.started + self.done / pace - time.monotonic(), 0.0))
+            self.done += len(chunk)
+            yield chunk
+
+
+def remove_files(doomed: tuple[Doomed, ...]) -> list[str]:
+    """Remove some files; return those that the store did not let go."""
+    failed = []
+    for line, path, _, _ in doomed:
+        try:
+            line.store.delete(path)
+        except LanceTableError:
+            failed.append(path)
+    return failed
+
+
+def _result(
+    plan: CleanupPlan, doomed: Iterable[Doomed], failed: tuple[str, ...], *, is_dry_run: bool
+) -> CleanupResult:
+    removed: dict[str, Amount] = {}
+    lost = set(failed)
+    paths = set()
+    for one in doomed:
+        if one.path not in lost:
+            removed[one.kind] = removed.get(one.kind, Amount()).plus(one.size)
+            paths.add((one.line.branch, one.path))
+    versions = [
+        gone
+        for gone, manifest in zip(plan.removed, plan.manifests, strict=True)
+        if (manifest.line.branch, manifest.path) in paths
+    ]
+    return CleanupResult(
+        is_dry_run,
+        tuple(versions),
+        tuple(plan.kept),
+        dict(sorted(removed.items())),
+        dict(sorted(plan.young.items())),
+        failed,
+    )

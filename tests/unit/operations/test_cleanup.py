@@ -1,0 +1,340 @@
+"""Cleanup: what stays, what goes, in which order, and beside whom."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+import pytest
+
+import lancetable as lt
+from lancetable.commit.leases import LEASES
+from lancetable.commit.versions import load
+from lancetable.errors import StoreError
+from lancetable.store import Store, TableLocation
+from lancetable.store.wrap import CountingStore, WrappedLocation, WrappedStore
+from tests.acts import make_base
+from tests.crash.aftermath import check_whole, files_below, state
+
+_T = TypeVar("_T")
+NOW = timedelta(0)
+
+
+def _aged(path: Path, versions: int = 4) -> lt.Table:
+    """Make a table whose versions have files of their own."""
+    table = lt.create_table(path, pa.table({"id": [0, 1, 2], "s": ["a", "b", "c"]}))
+    for number in range(1, versions):
+        table.overwrite(pa.table({"id": [number], "s": [str(number)]}))
+    return table
+
+
+def test_only_the_latest_version_is_left(tmp_path) -> None:
+    table = _aged(tmp_path / "t")
+    before = files_below(tmp_path / "t")
+    done = table.cleanup(NOW)
+    assert [one.version for one in done.removed_versions] == [1, 2, 3]
+    assert [info.version for info in table.versions()] == [4]
+    assert {kind: amount.files for kind, amount in done.removed.items()} == {
+        "data": 3,
+        "manifest": 3,
+        "transaction": 3,
+    }
+    assert done.files == len(before) - len(files_below(tmp_path / "t")) == 9
+    assert done.bytes > 1000
+    assert table.scan().to_arrow().to_pylist() == [{"id": 3, "s": "3"}]
+    table.append(pa.table({"id": [9], "s": ["9"]}))
+    assert table.version == 5
+
+
+def test_young_versions_and_the_last_few_stay(tmp_path) -> None:
+    table = _aged(tmp_path / "t")
+    assert table.cleanup().files == 0
+    assert {one.reason for one in table.cleanup().kept_versions} == {"latest", "young"}
+    done = table.cleanup(NOW, keep_last=3)
+    assert [one.version for one in done.removed_versions] == [1]
+
+
+def test_a_dry_run_tells_the_same_and_removes_nothing(tmp_path) -> None:
+    table = _aged(tmp_path / "t")
+    before = files_below(tmp_path / "t")
+    tried = table.cleanup(NOW, dry_run=True)
+    assert tried.is_dry_run
+    assert files_below(tmp_path / "t") == before
+    done = table.cleanup(NOW)
+    assert (done.removed, done.removed_versions) == (tried.removed, tried.removed_versions)
+
+
+def test_tags_branches_and_open_versions_are_kept(tmp_path) -> None:
+    table = _aged(tmp_path / "t", 6)
+    table.tags.create("first", 1)
+    table.branches.create("dev", 3)
+    held = lt.open_table(tmp_path / "t", version=4)
+    done = held.cleanup(NOW)
+    assert {(one.version, one.reason) for one in done.kept_versions} == {
+        (1, "tag 'first'"),
+        (3, "branch 'dev' begins there"),
+        (4, "open here"),
+        (6, "latest"),
+    }
+    assert lt.open_table(tmp_path / "t", tag="first").count() == 3
+    assert lt.open_table(tmp_path / "t", branch="dev").scan().to_arrow()["id"].to_pylist() == [2]
+
+
+def test_named_versions_go_unless_they_must_stay(tmp_path) -> None:
+    table = _aged(tmp_path / "t", 5)
+    table.tags.create("good", 2)
+    before = files_below(tmp_path / "t")
+    with pytest.raises(lt.InputError, match="version 2 cannot be removed: tag 'good'"):
+        table.cleanup(versions=[1, 2])
+    with pytest.raises(lt.InputError, match="it is the latest"):
+        table.cleanup(versions=[5])
+    with pytest.raises(lt.InputError, match="version 77 is not there"):
+        table.cleanup(versions=[77])
+    assert files_below(tmp_path / "t") == before
+    table.cleanup(versions=[3])
+    assert [info.version for info in table.versions()] == [1, 2, 4, 5]
+
+
+def test_wrong_settings_are_refused(tmp_path) -> None:
+    table = _aged(tmp_path / "t", 1)
+    with pytest.raises(lt.InputError, match="the latest version always stays"):
+        table.cleanup(keep_last=0)
+    with pytest.raises(lt.InputError, match="older_than"):
+        table.cleanup(timedelta(days=-1))
+    with pytest.raises(lt.InputError, match="files_per_second"):
+        table.cleanup(files_per_second=0)
+    with pytest.raises(lt.InputError, match="cannot be taken for a clone"):
+        table.cleanup(clones=[str(tmp_path / "nowhere")])
+
+
+def test_orphans_go_when_they_are_old_enough(tmp_path) -> None:
+    table = _aged(tmp_path / "t", 1)
+    root = tmp_path / "t"
+    orphans = {
+        "data/dead.lance": "data",
+        "data/dead/0101.blob": "blob",
+        "_deletions/0-1-77.arrow": "deletion",
+        "_transactions/1-dead.txn": "transaction",
+        "_indices/0aa26c0d-7b9c-4f5e-9b3e-0d3c8c8f0f10/index.idx": "index",
+        "_versions/.tmp_1.manifest_dead": "temporary",
+        "_versions/9.manifest#1": "temporary",
+        "data/dead.lance.tmp0011aabb": "temporary",
+    }
+    foreign = ["notes.txt", "_latest.manifest", "_mem_wal/x/1.arrow", "data/a/b/c.lance", "_fri/x"]
+    for path in [*orphans, *foreign]:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(b"12345")
+    young = table.cleanup(NOW)
+    assert young.files == 0
+    assert sum(amount.files for amount in young.too_young.values()) == len(orphans)
+    done = table.cleanup(NOW, unverified_after=NOW)
+    assert {kind: amount.files for kind, amount in done.removed.items()} == {
+        kind: [*orphans.values()].count(kind) for kind in orphans.values()
+    }
+    left = files_below(root)
+    assert left.isdisjoint(orphans)
+    assert left.issuperset(foreign)
+    assert not (root / "data/dead").exists()
+    assert table.count() == 3
+
+
+def test_links_out_of_the_table_are_not_followed(tmp_path) -> None:
+    table = _aged(tmp_path / "t", 3)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious.lance").write_bytes(b"precious")
+    (tmp_path / "t/data/link").symlink_to(outside)
+    (tmp_path / "t/_deletions").symlink_to(outside)
+    (outside / "0-1-1.arrow").write_bytes(b"precious")
+    table.cleanup(NOW, unverified_after=NOW)
+    assert files_below(outside) == {"precious.lance", "0-1-1.arrow"}
+    assert [info.version for info in table.versions()] == [3]
+
+
+def test_a_version_that_cannot_be_read_stops_everything(tmp_path) -> None:
+    table = _aged(tmp_path / "t")
+    damaged = tmp_path / "t" / table.versions()[1].path
+    damaged.write_bytes(damaged.read_bytes()[:-7])
+    before = files_below(tmp_path / "t")
+    with pytest.raises(lt.CorruptError, match="version 2 cannot be read"):
+        table.cleanup(NOW)
+    assert files_below(tmp_path / "t") == before
+
+
+def test_a_moved_table_with_branches_is_left_alone(tmp_path) -> None:
+    table = _aged(tmp_path / "t")
+    table.branches.create("dev", 2)
+    (tmp_path / "t").rename(tmp_path / "moved")
+    with pytest.raises(lt.CorruptError, match="move it back"):
+        lt.open_table(tmp_path / "moved").cleanup(NOW)
+
+
+def test_files_of_known_clones_stay(tmp_path) -> None:
+    table = _aged(tmp_path / "t")
+    lt.open_table(tmp_path / "t", version=2).clone(tmp_path / "clone")
+    done = table.cleanup(NOW, clones=[str(tmp_path / "clone")])
+    assert done.removed["data"].files == 2
+    assert lt.open_table(tmp_path / "clone").scan().to_arrow()["id"].to_pylist() == [1]
+
+
+def test_a_branch_has_its_own_history(tmp_path) -> None:
+    table = _aged(tmp_path / "t", 2)
+    branch = table.branches.create("dev")
+    branch.overwrite(pa.table({"id": [7], "s": ["x"]}))
+    branch.overwrite(pa.table({"id": [8], "s": ["y"]}))
+    done = branch.cleanup(NOW)
+    assert {(one.branch, one.version) for one in done.removed_versions} == {("dev", 2), ("dev", 3)}
+    assert [info.version for info in table.versions()] == [1, 2]
+    assert lt.open_table(tmp_path / "t", branch="dev").scan().to_arrow()["id"].to_pylist() == [8]
+    again = table.cleanup(NOW, all_branches=True)
+    assert {(one.branch, one.version) for one in again.removed_versions} == {(None, 1)}
+
+
+def test_progress_and_pace(tmp_path) -> None:
+    table = _aged(tmp_path / "t", 8)
+    seen: list[tuple[int, int]] = []
+    table.cleanup(NOW, files_per_second=100000, progress=lambda *one: seen.append(one))
+    assert seen[-1] == (21, 21)
+
+
+def test_manifests_go_first(tmp_path) -> None:
+    _aged(tmp_path / "t")
+    stores: list[CountingStore] = []
+
+    def wrap(store: Store) -> Store:
+        stores.append(CountingStore(store))
+        return stores[-1]
+
+    location = WrappedLocation(str(tmp_path / "t"), wrap=wrap)
+    lt.Table(location, load(location)).cleanup(NOW)
+    gone = [path for store in stores for verb, path in store.calls if verb == "delete"]
+    kinds = [path.startswith("_versions/") for path in gone]
+    assert kinds == sorted(kinds, reverse=True)
+    assert kinds.count(True) == 3
+
+
+class _Dying(WrappedStore):
+    """Fails all deletions after some."""
+
+    left = 0
+
+    def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
+        if verb == "delete":
+            if not _Dying.left:
+                raise KeyboardInterrupt
+            _Dying.left -= 1
+        return action()
+
+
+@pytest.mark.parametrize("survived", range(10))
+def test_a_crash_at_any_deletion_leaves_whole_versions(tmp_path, survived) -> None:
+    _aged(tmp_path / "t")
+    plain = TableLocation(str(tmp_path / "t"))
+    expected = state(lt.Table(plain, load(plain)))
+    location = WrappedLocation(str(tmp_path / "t"), wrap=_Dying)
+    _Dying.left = survived
+    try:
+        lt.Table(location, load(location)).cleanup(NOW)
+    except KeyboardInterrupt:
+        pass
+    table = check_whole(plain)
+    assert state(table) == expected
+    table.cleanup(NOW, unverified_after=NOW)
+    assert len(files_below(tmp_path / "t")) == 3
+
+
+class _Refusing(WrappedStore):
+    def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
+        if verb == "delete" and path.startswith("data/"):
+            raise StoreError(f"{path}: read-only")
+        return action()
+
+
+def test_files_that_cannot_be_removed_are_named(tmp_path) -> None:
+    _aged(tmp_path / "t")
+    location = WrappedLocation(str(tmp_path / "t"), wrap=_Refusing)
+    done = lt.Table(location, load(location)).cleanup(NOW)
+    assert len(done.failed) == 3
+    assert "data" not in done.removed
+
+
+@dataclass
+class _Meddler:
+    """Does something right before the first deletion of a data file."""
+
+    path: Path
+    act: Callable[[], object]
+    is_done: bool = False
+
+    def wrap(self, store: Store) -> Store:
+        outer = self
+
+        class _Store(WrappedStore):
+            def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
+                if verb == "delete" and path.startswith("_versions/") and not outer.is_done:
+                    outer.is_done = True
+                    outer.act()
+                return action()
+
+        return _Store(store)
+
+
+def test_what_another_writer_restores_meanwhile_stays(tmp_path) -> None:
+    _aged(tmp_path / "t")
+    meddler = _Meddler(tmp_path, lambda: lt.open_table(tmp_path / "t").restore(1))
+    location = WrappedLocation(str(tmp_path / "t"), wrap=meddler.wrap)
+    lt.Table(location, load(location)).cleanup(NOW, unverified_after=NOW)
+    table = lt.open_table(tmp_path / "t")
+    assert table.version == 5
+    assert table.scan().to_arrow()["id"].to_pylist() == [0, 1, 2]
+
+
+def test_a_branch_that_begins_meanwhile_keeps_its_files(tmp_path) -> None:
+    _aged(tmp_path / "t")
+    meddler = _Meddler(tmp_path, lambda: lt.open_table(tmp_path / "t").branches.create("b", 2))
+    location = WrappedLocation(str(tmp_path / "t"), wrap=meddler.wrap)
+    lt.Table(location, load(location)).cleanup(NOW, unverified_after=NOW)
+    found = lt.open_table(tmp_path / "t", branch="b").scan().to_arrow()["id"].to_pylist()
+    assert found == [1]
+
+
+def test_a_long_scan_survives_overwrite_and_cleanup(tmp_path) -> None:
+    rows = pa.table({"id": range(200_000), "s": ["x" * 20] * 200_000})
+    write = lt.WriteOptions(max_rows_per_file=20_000)
+    table = lt.create_table(tmp_path / "t", rows, write=write)
+    batches = table.scan(threads=1).to_batches()
+    first = next(batches)
+    assert list((tmp_path / "t" / LEASES).iterdir())
+    other = lt.open_table(tmp_path / "t")
+    other.overwrite(pa.table({"id": [1], "s": ["y"]}))
+    done = other.cleanup(NOW, unverified_after=NOW)
+    assert [one.reason[:8] for one in done.kept_versions] == ["lease of", "latest"]
+    assert first.num_rows + sum(batch.num_rows for batch in batches) == 200_000
+    assert not list((tmp_path / "t" / LEASES).iterdir())
+    assert [one.version for one in other.cleanup(NOW).removed_versions] == [1]
+
+
+def test_without_a_lease_the_scan_says_what_is_missing(tmp_path) -> None:
+    rows = pa.table({"id": range(200_000), "s": ["x" * 20] * 200_000})
+    write = lt.WriteOptions(max_rows_per_file=20_000)
+    table = lt.create_table(tmp_path / "t", rows, write=write)
+    batches = table.scan(threads=1, lease_seconds=0).to_batches()
+    next(batches)
+    assert not (tmp_path / "t" / LEASES).exists()
+    other = lt.open_table(tmp_path / "t")
+    other.overwrite(pa.table({"id": [1], "s": ["y"]}))
+    other.cleanup(NOW)
+    with pytest.raises(lt.FileNotFoundInStoreError, match="but it is missing"):
+        list(batches)
+
+
+def test_a_change_feed_keeps_its_versions(tmp_path) -> None:
+    table = make_base(tmp_path / "t")
+    table.delete("id < 5")
+    changes = table.changes(0).to_batches()
+    next(changes)
+    lt.open_table(tmp_path / "t").cleanup(NOW)
+    assert sum(batch.num_rows for batch in changes) > 20
+    assert not list((tmp_path / "t" / LEASES).iterdir())
