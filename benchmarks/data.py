@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.fragment import write_fragments
 
-SEED = 20_260_801
+from benchmarks.rows import SEED, columns, texts
+
 _REVISION = 2
 _BATCH = 1 << 20
 _DIMENSION = 768
-_START_OF_TIME = 1_700_000_000_000_000
 
 
 class TableKind(NamedTuple):
@@ -30,29 +30,6 @@ class TableKind(NamedTuple):
     build: Callable[[Path, int], None]
     size: int
     quick: int
-
-
-def _texts(rng: np.random.Generator, rows: int) -> pa.Array:
-    """Return strings of twelve characters, `user` and eight random digits."""
-    letters = np.empty((rows, 12), np.uint8)
-    letters[:, :4] = np.frombuffer(b"user", np.uint8)
-    letters[:, 4:] = rng.integers(48, 58, (rows, 8), np.uint8)
-    offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(12)
-    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(letters))
-
-
-def columns(rng: np.random.Generator, first: int, rows: int) -> dict[str, pa.Array]:
-    """Return rows of the mixed table, their ids counted from ``first``."""
-    ids = np.arange(first, first + rows, dtype=np.int64)
-    times = _START_OF_TIME + ids * 1_000_000 + rng.integers(0, 1_000_000, rows)
-    return {
-        "id": pa.array(ids),
-        # Both signs, so that the bit patterns use all 64 bits and the column is stored flat.
-        "val": pa.array(rng.random(rows) * 2 - 1),
-        "s": _texts(rng, rows),
-        "flag": pa.array(rng.random(rows) < 0.5),
-        "ts": pa.array(times).view(pa.timestamp("us")),
-    }
 
 
 def _write(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
@@ -119,11 +96,11 @@ def _build_nested(path: Path, rows: int) -> None:
     def batch(count: int) -> pa.RecordBatch:
         x = pa.array(rng.integers(0, 1 << 40, count), mask=rng.random(count) < 0.1)
         point = pa.StructArray.from_arrays(
-            [x, pa.array(rng.random(count)), _texts(rng, count)],
+            [x, pa.array(rng.random(count)), texts(rng, count)],
             ["x", "y", "label"],
             mask=pa.array(rng.random(count) < 0.1),
         )
-        words = _lists(rng, count, lambda total: _texts(rng, total))
+        words = _lists(rng, count, lambda total: texts(rng, total))
         return pa.record_batch(
             {"numbers": _lists(rng, count, numbers), "words": words, "point": point}
         )

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.cases import Case, Subject, Unit
-from benchmarks.data import SEED
 from benchmarks.peers import Handle, Peer
+from benchmarks.rows import SEED
 
 _BUDGET_SECONDS = 2.0
 _LONG_SECONDS = 0.01

@@ -1,15 +1,22 @@
-"""How much memory does a streaming scan need, in a process that does nothing else?"""
+"""How much memory do reading and changing take, in a process that does nothing else?"""
 
 import json
+from collections.abc import Callable
 
 from benchmarks.cases.base import Case, Subject, Unit
+from benchmarks.cases.write import copied, removed, vacant
 from benchmarks.child import run_child
 
-_PROGRAM = "import sys; from benchmarks.stream import main; main(*sys.argv[1:])"
+_PROGRAM = "import sys; from benchmarks.peak import main; main(*sys.argv[1:])"
+
+
+def _measured(task: str, subject: Subject) -> dict[str, int]:
+    found: dict[str, int] = json.loads(run_child(_PROGRAM, task, subject.peer.name, subject.uri))
+    return found
 
 
 def _stream(subject: Subject) -> dict[str, int]:
-    measured: dict[str, int] = json.loads(run_child(_PROGRAM, subject.peer.name, subject.uri))
+    measured = _measured("stream", subject)
     if measured["rows"] != subject.table.count():
         raise RuntimeError(f"{subject.peer.name} streamed {measured['rows']} rows, not all")
     return measured
@@ -25,6 +32,25 @@ def stream_anonymous(subject: Subject) -> int:
     return _stream(subject)["anonymous"]
 
 
+def _peak_of(task: str) -> Callable[[Subject], int]:
+    """Return a case's function for the largest resident size of a change."""
+    return lambda subject: _measured(task, subject)["peak"]
+
+
+def _case(name: str, title: str, task: str, *, is_new: bool = False) -> Case:
+    return Case(
+        name,
+        title,
+        "rows",
+        _peak_of(task),
+        1,
+        unit=Unit.BYTES,
+        repeats=3,
+        prepare=vacant if is_new else copied,
+        settle=removed,
+    )
+
+
 CASES = (
     Case("stream_peak", "streaming scan: peak RSS", "rows", stream_peak, 1, 0, Unit.BYTES, 3),
     Case(
@@ -35,4 +61,8 @@ CASES = (
         unit=Unit.BYTES,
         repeats=3,
     ),
+    _case("write_peak", "write a stream of 10M rows: peak RSS", "write", is_new=True),
+    _case("update_peak", "update 1 %: peak RSS", "update"),
+    _case("update_half_peak", "update every second row: peak RSS", "update_half"),
+    _case("merge_peak", "upsert a stream of 2M rows: peak RSS", "merge"),
 )

@@ -46,9 +46,14 @@ def copied(subject: Subject) -> Subject:
 
 def empty(subject: Subject) -> Subject:
     """Return the subject with a place for a new table; its data is loaded before the clock."""
-    folder = tempfile.mkdtemp(prefix="copy-", dir=Path(subject.uri).parent)
     _data(subject.uri)
-    return subject._replace(uri=f"{folder}/table?{subject.uri}")
+    return subject._replace(uri=f"{vacant(subject).uri}?{subject.uri}")
+
+
+def vacant(subject: Subject) -> Subject:
+    """Return the subject with a place for a new table."""
+    folder = tempfile.mkdtemp(prefix="copy-", dir=Path(subject.uri).parent)
+    return subject._replace(uri=f"{folder}/table")
 
 
 def removed(subject: Subject) -> None:
@@ -129,7 +134,7 @@ def upsert(subject: Subject) -> int:
 def _upserted() -> pa.Table:
     import numpy as np
 
-    from benchmarks.data import SEED, columns
+    from benchmarks.rows import SEED, columns
 
     rng = np.random.default_rng(SEED + 1)
     made = columns(rng, 0, UPSERTED)

@@ -44,7 +44,7 @@ class Handle(Protocol):
     def update(self, values: dict[str, str], where: str) -> None:
         """Set columns of some rows to SQL expressions."""
 
-    def upsert(self, data: pa.Table, key: str) -> None:
+    def upsert(self, data: pa.Table | pa.RecordBatchReader, key: str) -> None:
         """Replace the rows that have a key of the data and insert the others."""
 
     def add_column(self, name: str, expression: str) -> None:

@@ -39,7 +39,7 @@ class _Handle:
     def update(self, values: dict[str, str], where: str) -> None:
         self.table.update(values, where=where)
 
-    def upsert(self, data: pa.Table, key: str) -> None:
+    def upsert(self, data: pa.Table | pa.RecordBatchReader, key: str) -> None:
         merge = self.table.merge(data, on=[key])
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
 

@@ -41,7 +41,7 @@ class _Handle:
     def update(self, values: dict[str, str], where: str) -> None:
         self.dataset.update(values, where=where)
 
-    def upsert(self, data: pa.Table, key: str) -> None:
+    def upsert(self, data: pa.Table | pa.RecordBatchReader, key: str) -> None:
         merge = self.dataset.merge_insert(key)
         merge.when_matched_update_all().when_not_matched_insert_all().execute(data)
 

@@ -93,7 +93,7 @@ def match_part(task: MatchTask) -> Matched:
     offsets: dict[int, Offsets] = {}
     rows: list[Offsets] = []
     ambiguous: list[Offsets] = []
-    for position, pairs in join_part(task.part, task.on, task.index):
+    for position, pairs in join_part(readers, task.on, task.index):
         fragment = task.part.manifest.fragments[position]
         again = np.flatnonzero(pairs.offsets[1:] == pairs.offsets[:-1])
         rows.append(pairs.rows)
@@ -102,6 +102,7 @@ def match_part(task: MatchTask) -> Matched:
         offsets[fragment.id] = np.unique(pairs.offsets) if len(again) else pairs.offsets
         if clauses and not ambiguous:
             decided += _decided(readers, position, (pairs.offsets, pairs.rows), clauses, task.kept)
+        readers[position].opened.release()
     return Matched(tuple(decided), offsets, _concatenated(rows), _concatenated(ambiguous))
 
 
@@ -122,6 +123,7 @@ def decide_rest(task: RestTask) -> list[Decided]:
             rest = np.setdiff1d(rest, matched, assume_unique=True)
         none = np.full(len(rest), NO_ROW)
         decided += _decided(readers, position, (rest, none), clauses, nothing)
+        readers[position].opened.release()
     return decided
 
 

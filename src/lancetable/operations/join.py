@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancetable.commit.snapshot import Snapshot
 from lancetable.fragment.readers import Readers
 from lancetable.operations.keys import Codes, are_equal, codes_of, comparable
 from lancetable.operations.parts import Offsets, part_windows
@@ -98,10 +97,11 @@ class Pairs(NamedTuple):
     rows: Offsets
 
 
-def join_part(part: Snapshot, on: tuple[str, ...], index: KeyIndex) -> Iterator[tuple[int, Pairs]]:
+def join_part(
+    readers: Readers, on: tuple[str, ...], index: KeyIndex
+) -> Iterator[tuple[int, Pairs]]:
     """Yield the live rows of a part that have a key of the source, by the fragment's position."""
-    planned = plan(part.manifest.schema, ScanRequest(on))
-    readers = Readers(part)
+    planned = plan(readers.source.manifest.schema, ScanRequest(on))
     for position, windows in groupby(part_windows(planned, readers), lambda one: one.fragment):
         found = [_join_window(planned, readers, window, on, index) for window in windows]
         found = [pairs for pairs in found if len(pairs.offsets)]

@@ -108,6 +108,7 @@ def _changed(task: MergeTask, lineage: Lineage) -> Iterator[pa.RecordBatch]:
                 start += len(run)
                 joined = read.joined(readers, position, run, task.kept, of_source, sides.source)
                 yield _finished(task.schema, clause, joined)
+        readers[position].opened.release()
 
 
 def _inserted(task: MergeTask) -> Iterator[pa.RecordBatch]:

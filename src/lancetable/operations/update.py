@@ -178,6 +178,7 @@ def write_changed(task: MoveTask) -> list[Fragment]:
                 lineage.add(readers, position, offsets)
             for batch in row_batches(planned, readers, position, offsets):
                 yield apply_assignments(batch, assignments, names)
+            readers[position].opened.release()
 
     return lineage.label(write_rows(part, changed(), schema, task.options))
 
