@@ -167,3 +167,60 @@ def test_restore_across_changes_of_the_schema(
     same(table, lance.dataset(path))
     table.append(pa.table({"a": pa.array([7], pa.int32()), "c": [14]}))
     same(table, lance.dataset(path))
+
+
+PUBLISHED = {
+    "append": lambda t: t.append(rows(30, 31)),
+    "delete": lambda t: t.delete("a in (1, 30)"),
+    "update": lambda t: t.update({"a": "a + 1000"}, where="a > 4"),
+    "update columns": lambda t: t.update({"a": "a + 2000"}, where="a = 3", mode="columns"),
+}
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("way", ["fast_forward", "cherry_pick"])
+@pytest.mark.parametrize("writer", ["ours", "theirs"])
+def test_a_branch_that_comes_back(tmp_path: Path, writer: str, way: str, *, stable: bool) -> None:
+    path = tmp_path / "t"
+    made_by_pylance(path, stable=stable)
+    table = lt.open_table(path)
+    branch = table.branches.create("dev")
+    if writer == "ours":
+        for change in PUBLISHED.values():
+            change(branch)
+    else:
+        dev = lance.dataset(path).checkout_version(("dev", None))
+        dev = lance.write_dataset(rows(30, 31), dev, mode="append")
+        dev.delete("a in (1, 30)")
+        dev.update({"a": "a + 1000"}, where="a > 4")
+        upsert = dev.merge_insert("a").when_matched_update_all().when_not_matched_insert_all()
+        upsert.execute(rows(3, 77))
+    branch.refresh()
+    getattr(table.branches, way)("dev")
+    wanted = sorted(branch.scan(["a"]).to_arrow()["a"].to_pylist())
+    assert sorted(table.scan(["a"]).to_arrow()["a"].to_pylist()) == wanted
+    same(table, lance.dataset(path))
+    lance.dataset(path).branches.delete("dev")
+    same(lt.open_table(path), lance.dataset(path))
+    change_by_both(table, lambda: lance.dataset(path))
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_detached_versions(tmp_path: Path, *, stable: bool) -> None:
+    path = tmp_path / "t"
+    made_by_us(path, stable=stable)
+    table = lt.open_table(path)
+    apart = lt.CommitOptions(detached=True)
+    made = table.append(rows(8), commit=apart)
+    table.delete("a = 1", commit=apart)
+    same(table, lance.dataset(path, version=table.version))
+    assert made.version >= 1 << 63
+    with pytest.raises(lt.InputError, match="is detached"):
+        table.append(rows(9))
+    dataset = lance.dataset(path)
+    pieces = lance.fragment.write_fragments(rows(11), dataset)
+    operation = lance.LanceOperation.Append(pieces)
+    theirs = lance.LanceDataset.commit(dataset, operation, read_version=3, detached=True)
+    same(lt.open_table(path, version=theirs.version), theirs)
+    assert table.refresh().version == 3
+    assert lance.dataset(path).version == 3

@@ -70,3 +70,20 @@ def test_a_history(uri: str) -> None:
     assert (newest["tags"], oldest["version"]) == (["v2"], 1)
     assert len(run_json("history", uri, "--limit", 1)) == 1
     assert "one more" in run("history", uri)
+
+
+def test_publishing_a_branch(uri: str) -> None:
+    run("branch", "create", uri, "dev")
+    lt.open_table(uri, branch="dev").append(pa.table({"a": [5], "s": ["v"]}))
+    assert "pass --yes" in run("branch", "fast-forward", uri, "dev", code=1)
+    done = run_json("branch", "fast-forward", uri, "dev", "--yes", "-m", "published")
+    assert (done[0]["version"], done[0]["added"], done[0]["files"]) == (3, 1, 1)
+    assert lt.open_table(uri).history()[0].message == "published"
+    assert "by now" in run("branch", "fast-forward", uri, "dev", "--yes", code=1)
+    run("branch", "create", uri, "next")
+    lt.open_table(uri, branch="next").delete("a = 1")
+    lt.open_table(uri).append(pa.table({"a": [6], "s": ["u"]}))
+    picked = run_json("branch", "cherry-pick", uri, "next", 4, "--yes")
+    assert picked == [{"branch": "next", "branch_version": 4, "version": 5}]
+    assert "before, as version 5" in run("branch", "cherry-pick", uri, "next", "--yes", code=1)
+    assert lt.open_table(uri).count() == 5

@@ -47,6 +47,7 @@ Columns = Annotated[
     str | None,
     typer.Option("--columns", "-c", help="Names or nested paths, separated by commas."),
 ]
+Message = Annotated[str | None, typer.Option("--message", "-m", help="A note for the history.")]
 Where = Annotated[str | None, typer.Option("--where", "-w", help="SQL condition on the rows.")]
 
 

@@ -7,7 +7,7 @@ import typer
 
 from lancetable.cli import show
 from lancetable.cli.ask import Yes, confirm
-from lancetable.cli.options import Branch, Json, Pick, Tag, Uri, Version
+from lancetable.cli.options import Branch, Json, Message, Pick, Tag, Uri, Version
 from lancetable.errors import InputError
 
 if TYPE_CHECKING:
@@ -94,6 +94,57 @@ def delete_branch(uri: Uri, name: Name, *, yes: Yes = False, json: Json = False)
     _show(rows, "branch deleted", ("parent_version",), json=json)
 
 
+def fast_forward(
+    uri: Uri,
+    name: Name,
+    *,
+    branch: Branch = None,
+    message: Message = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Bring everything a branch did to the main history, as one version."""
+    table = Pick(branch=branch).open(uri)
+    confirm(f"publishing branch {name!r} as version {table.version + 1}", yes=yes)
+    done = table.branches.fast_forward(name, commit_message=message)
+    row: dict[str, object] = {
+        "branch": name,
+        "version": done.version,
+        "branch_versions": list(done.branch_versions),
+        "operation": done.operation,
+        "added": done.effect.rows_added,
+        "removed": done.effect.rows_removed,
+        "updated": done.effect.rows_updated,
+        "files": done.files,
+        "indices_left": list(done.indices_left),
+    }
+    _show([row], "published", ("version", "added", "removed", "updated", "files"), json=json)
+
+
+def cherry_pick(  # noqa: PLR0913 - each has a default
+    uri: Uri,
+    name: Name,
+    versions: Annotated[
+        list[int] | None, typer.Argument(help="Versions of the branch; all when left out.")
+    ] = None,
+    *,
+    branch: Branch = None,
+    message: Message = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Replay versions of a branch on the main history, each as a version."""
+    table = Pick(branch=branch).open(uri)
+    which = "all versions" if not versions else f"versions {', '.join(map(str, versions))}"
+    confirm(f"replaying {which} of branch {name!r}", yes=yes)
+    done = table.branches.cherry_pick(name, versions or None, commit_message=message)
+    rows: list[dict[str, object]] = [
+        {"branch": name, "branch_version": one.branch_version, "version": one.version}
+        for one in done.picks
+    ]
+    _show(rows, "picked", ("branch_version", "version"), json=json)
+
+
 TAG_COMMANDS: dict[str, Callable[..., None]] = {
     "list": list_tags,
     "create": create_tag,
@@ -104,6 +155,8 @@ BRANCH_COMMANDS: dict[str, Callable[..., None]] = {
     "list": list_branches,
     "create": create_branch,
     "delete": delete_branch,
+    "fast-forward": fast_forward,
+    "cherry-pick": cherry_pick,
 }
 
 

@@ -6,12 +6,11 @@ import typer
 
 from lancetable.cli import show
 from lancetable.cli.ask import Yes, confirm
-from lancetable.cli.options import AsOf, Branch, Json, Pick, Tag, Uri, Version
+from lancetable.cli.options import AsOf, Branch, Json, Message, Pick, Tag, Uri, Version
 
 Target = Annotated[str, typer.Argument(metavar="TARGET", help="Where the clone will be.")]
 Deep = Annotated[bool, typer.Option("--deep", help="Copy all files instead of referring to them.")]
 Wanted = Annotated[int, typer.Argument(metavar="VERSION", help="The version to go back to.")]
-Message = Annotated[str | None, typer.Option("--message", "-m", help="A note for the history.")]
 
 
 def clone(  # noqa: PLR0913 - each has a default

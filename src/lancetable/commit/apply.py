@@ -255,10 +255,12 @@ def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
     next_row_id = manifest.next_row_id
     if _is_stable(manifest):
         version = manifest.version + 1
+        files = {one.id: one.files for one in manifest.fragments}
+        brought = (one for one in fragments if one.id not in files)
+        next_row_id = lineage.after_known_ids(brought, next_row_id)
         fresh = [one for one in fragments if one.row_ids is None]
         numbered, next_row_id = lineage.number_new(fresh, next_row_id, version)
         numbers = iter(numbered)
-        files = {one.id: one.files for one in manifest.fragments}
         fragments = [
             next(numbers) if one.row_ids is None else _written(one, files.get(one.id), version)
             for one in fragments

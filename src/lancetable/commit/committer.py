@@ -6,6 +6,7 @@ that race goes round again, after a pause that is random and grows.
 """
 
 import random
+import secrets
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -41,6 +42,7 @@ from lancetable.format.manifest.envelope import section
 from lancetable.format.manifest.flags import Feature, check_writable
 from lancetable.format.manifest.indices.codec import encode_index_section
 from lancetable.format.manifest.names import (
+    DETACHED_BIT,
     Scheme,
     manifest_path,
     transaction_name,
@@ -106,6 +108,8 @@ def create(
         ExistsError: there is a table, and ``mode`` does not allow for it.
         CommitError: as :func:`commit`.
     """
+    if options.detached:
+        raise InputError("the first version of a table cannot be detached; there is no history yet")
     try:
         existing = load(location)
     except TableNotFoundError:
@@ -170,7 +174,7 @@ class _Commit:
         merge: frozenset[int] = frozenset()
         slot = 0.0
         for attempt in range(1, max(self.options.attempts, 1) + 1):
-            newer = newer_versions(tip.snapshot) if self.base.version else []
+            newer = self._newer(tip.snapshot)
             facts = self._facts() if newer else Facts()
             for version in newer:
                 tip = load_next(tip.snapshot, version)
@@ -189,6 +193,18 @@ class _Commit:
             f"{self.base.store.root}: other writers made the next version first in {attempt} "
             "rounds; nothing was changed, try again later"
         )
+
+    def _newer(self, tip: Snapshot) -> list[int]:
+        """Return the versions that others made after one."""
+        if not self.base.version or self.options.detached:
+            return []
+        found = newer_versions(tip)
+        if found and self.options.strict:
+            raise ConflictError(
+                f"version {found[0]} was made by another writer after version {self.base.version} "
+                "was read, and the commit was to follow that one only; open the table again"
+            )
+        return found
 
     def _facts(self) -> Facts:
         moves = self.moves
@@ -219,7 +235,8 @@ class _Commit:
         if not is_ours:
             discard(store, rebase.written)
             return None
-        refresh_hint(store, encoded.manifest.version)
+        if not self.options.detached:
+            refresh_hint(store, encoded.manifest.version)
         discard(store, rebase.superseded)
         return replace(tip.snapshot, manifest=encoded.manifest, manifest_path=path)
 
@@ -236,9 +253,14 @@ class _Commit:
         name = transaction_name(mine.read_version, mine.uuid)
         state = self._applied(mine, tip, name)
         message = encode_transaction(mine)
-        path = manifest_path(state.manifest.version, scheme_of(snapshot))
+        manifest, scheme = state.manifest, Scheme.DETACHED
+        if self.options.detached:
+            manifest = replace(manifest, version=DETACHED_BIT | secrets.randbits(63))
+        else:
+            scheme = scheme_of(snapshot)
+        path = manifest_path(manifest.version, scheme)
         encoded = encode_manifest(
-            state.manifest,
+            manifest,
             shown(snapshot.store, path),
             index_section=_index_section(tip, state),
             transaction=message,

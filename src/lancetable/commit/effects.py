@@ -49,6 +49,7 @@ class Effect:
 
 
 UNKNOWN = Effect(None, None, None)
+NOTHING = Effect()
 
 
 def effect_of(operation: Operation, before: Before) -> Effect:

@@ -89,6 +89,22 @@ def read_history(snapshot: Snapshot, *, limit: int | None = None) -> History:
     )
 
 
+def transactions_after(
+    snapshot: Snapshot, version: int
+) -> Iterator[tuple[int, Transaction | None]]:
+    """Yield how the versions after one, up to the snapshot's, came about, oldest first.
+
+    Raises:
+        CorruptError: a manifest or a transaction is damaged.
+    """
+    store = snapshot.store
+    for info in listed(store):
+        if version < info.version <= snapshot.version:
+            data = manifest_view(store, info)
+            heading = decode_heading(data, shown(store, info.path))
+            yield info.version, read_transaction(store, heading, info.path, data)
+
+
 def _entry(
     store: Store, info: VersionInfo, older: VersionInfo | None, tags: tuple[str, ...]
 ) -> HistoryEntry:

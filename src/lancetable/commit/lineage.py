@@ -12,7 +12,12 @@ import numpy.typing as npt
 from lancetable.errors import InputError, UnsupportedError
 from lancetable.format.manifest import Fragment, InlineSequence, SequenceSource
 from lancetable.format.manifest.roaring import decode_bitmap
-from lancetable.format.manifest.rowids import decode_row_ids, decode_versions, encode_versions
+from lancetable.format.manifest.rowids import (
+    decode_row_ids,
+    decode_versions,
+    encode_versions,
+    largest_row_id,
+)
 from lancetable.format.manifest.rowids.sequences import (
     extended_versions,
     id_count,
@@ -35,13 +40,16 @@ def number_new(
 ) -> tuple[list[Fragment], int]:
     """Return new fragments with ids and versions for all rows, and the next free id.
 
-    ``origins`` are the fragments that rows were moved from.
+    ``origins`` are the fragments that rows were moved from. A fragment that brings ids, or the
+    versions that last touched its rows, keeps them; ids that it brings are never given out again.
 
     Raises:
         InputError: a fragment has more ids than rows.
         UnsupportedError: the history of a moved row is not kept in the manifest.
     """
     numbered = []
+    fragments = list(fragments)
+    next_row_id = after_known_ids(fragments, next_row_id)
     for fragment in fragments:
         known = _known_ids(fragment)
         missing = fragment.physical_rows - known
@@ -53,11 +61,19 @@ def number_new(
             fragment._replace(
                 row_ids=_with_ids(fragment.row_ids, next_row_id, missing),
                 created_at=_created(fragment, known, version, origins),
-                last_updated_at=_inline(same_version(fragment.physical_rows, version)),
+                last_updated_at=fragment.last_updated_at
+                or _inline(same_version(fragment.physical_rows, version)),
             )
         )
         next_row_id += missing
     return numbered, next_row_id
+
+
+def after_known_ids(fragments: Iterable[Fragment], next_row_id: int) -> int:
+    """Return the next free id, larger than any that fragments bring along."""
+    sequences = (fragment.row_ids for fragment in fragments)
+    brought = (largest_row_id(one.data) for one in sequences if isinstance(one, InlineSequence))
+    return max(next_row_id, max(brought, default=-1) + 1)
 
 
 def touch_all(fragment: Fragment, version: int) -> Fragment:

@@ -17,6 +17,10 @@ class CommitOptions:
     properties: Mapping[str, str] = field(default_factory=dict)
     attempts: int = 20
     deadline_seconds: float = 30.0
+    strict: bool = False
+    """Refuse to follow versions that others made since this one was read, whatever they did."""
+    detached: bool = False
+    """Make a version apart from the history: only its number finds it, and nobody conflicts."""
 
     def recorded(self) -> dict[str, str]:
         """Return the properties of the transaction, the message among them."""

@@ -7,6 +7,8 @@
 When nothing matches no version is made: there is nothing that it could tell.
 """
 
+from collections.abc import Mapping
+
 from lancetable.commit.committer import commit
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Delete
@@ -76,7 +78,13 @@ def _delete_all(snapshot: Snapshot, text: str, options: ChangeOptions) -> Delete
 
 def mark_all(snapshot: Snapshot, found: list[Found], options: ChangeOptions) -> list[Marked]:
     """Write the deletion files of all fragments that lose the rows that were found."""
-    rows = {one.fragment.id: one.rows for one in found}
+    return mark_rows(snapshot, {one.fragment.id: one.rows for one in found}, options)
+
+
+def mark_rows(
+    snapshot: Snapshot, rows: Mapping[int, RowSet], options: ChangeOptions
+) -> list[Marked]:
+    """Write the deletion files of all fragments that lose some live rows."""
     tasks = plan_mark(snapshot, rows)
     results = run_steps(
         options.runner, mark_deleted, tasks, lambda marked: undo_marks(snapshot, marked)

@@ -1,16 +1,19 @@
 """The names of versions as users hold them: tags and branches, to look at and to change."""
 
 from abc import abstractmethod
-from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from lancetable.commit import refs, versions
 from lancetable.errors import InputError
 
 if TYPE_CHECKING:
+    from lancetable.commit.options import CommitOptions
     from lancetable.commit.refs import BranchInfo, TagInfo
     from lancetable.commit.snapshot import Snapshot
     from lancetable.commit.tagging import TagMove
+    from lancetable.operations.cherry_pick import PickResult
+    from lancetable.operations.fast_forward import PublishResult
 
 Info = TypeVar("Info")
 Handle = TypeVar("Handle")
@@ -138,11 +141,21 @@ class Tags(Named["TagInfo"]):
 class Branches(Named["BranchInfo"], Generic[Handle]):
     """The branches of a table by name, the main one left out."""
 
-    __slots__ = ("_opened", "_snapshot")
+    __slots__ = ("_move_table", "_opened", "_snapshot")
 
-    def __init__(self, snapshot: "Snapshot", opened: "Callable[[Snapshot], Handle]") -> None:
+    def __init__(
+        self,
+        snapshot: "Snapshot",
+        opened: "Callable[[Snapshot], Handle]",
+        move: "Callable[[Snapshot], None]",
+    ) -> None:
         self._snapshot = snapshot
         self._opened = opened
+        self._move_table = move
+
+    def _move(self, snapshot: "Snapshot") -> None:
+        self._snapshot = snapshot
+        self._move_table(snapshot)
 
     def _all(self) -> "dict[str, BranchInfo]":
         return refs.branches(self._snapshot.location)
@@ -197,6 +210,69 @@ class Branches(Named["BranchInfo"], Generic[Handle]):
                 f"branch {name!r} is in use: this handle is on it; check out another one first"
             )
         return delete_branch(self._snapshot.location, name)
+
+    def fast_forward(
+        self,
+        name: str,
+        *,
+        commit: "CommitOptions | None" = None,
+        commit_message: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> "PublishResult":
+        """Bring everything a branch did to this history, as one version, and move there.
+
+        Nobody may have written to this history since the branch began; otherwise pick its
+        versions. The branch stays and may be deleted.
+
+        Raises:
+            RefNotFoundError: there is no such branch.
+            ConflictError: this history moved on since the branch began.
+            InputError: the branch began elsewhere, or changed what cannot be brought along.
+        """
+        from lancetable.operations.fast_forward import fast_forward
+        from lancetable.table.writing import commit_options
+
+        options = commit_options(commit, commit_message, properties)
+        done = fast_forward(self._snapshot, name, options=options)
+        self._move(done.snapshot)
+        return done.result
+
+    def cherry_pick(
+        self,
+        name: str,
+        versions: "int | Sequence[int] | None" = None,
+        *,
+        commit: "CommitOptions | None" = None,
+        commit_message: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> "PickResult":
+        """Replay versions of a branch on this history, and move to the last one it makes.
+
+        Each becomes a version of its own, with the notes of the original. Appended rows, deletes,
+        updates, changes of columns and of settings can be replayed as long as nobody changed here
+        what they build on. When one cannot, those before it stay, and the error names them.
+
+        Args:
+            name: the branch.
+            versions: which of its versions; all that it made when left out.
+            commit: how long to try.
+            commit_message: a note for the history instead of the original one.
+            properties: further notes for the history.
+
+        Raises:
+            RefNotFoundError: there is no such branch.
+            VersionNotFoundError: the branch has no such version, or it was cleaned away.
+            ConflictError: this history changed what a version builds on.
+            InputError: a version was brought here before, or cannot be replayed.
+        """
+        from lancetable.operations.cherry_pick import cherry_pick
+        from lancetable.table.writing import commit_options
+
+        options = commit_options(commit, commit_message, properties)
+        wanted = [versions] if isinstance(versions, int) else versions
+        done = cherry_pick(self._snapshot, name, wanted, options=options)
+        self._move(done.snapshot)
+        return done.result
 
     def describe(self, name: str, metadata: Mapping[str, str]) -> "BranchInfo":
         """Replace the notes kept with a branch.

@@ -29,10 +29,10 @@ class VersionedTable(ColumnsTable):
 
     @property
     def branches(self) -> "Branches[Self]":
-        """The branches by name, and how to create and delete them."""
+        """The branches by name, and how to create, publish and delete them."""
         from lancetable.table.references import Branches
 
-        return Branches(self._snapshot, self._opened_at)
+        return Branches(self._snapshot, self._opened_at, self._move)
 
     @property
     def inspect(self) -> "Inspection":

@@ -5,7 +5,7 @@ from lancetable.format.manifest.rowids.choose import (
     encode_row_ids,
     encode_versions,
 )
-from lancetable.format.manifest.rowids.expand import decode_row_ids, decode_versions
+from lancetable.format.manifest.rowids.expand import decode_row_ids, decode_versions, largest_row_id
 
 __all__ = [
     "decode_row_ids",
@@ -13,4 +13,5 @@ __all__ = [
     "encode_row_id_runs",
     "encode_row_ids",
     "encode_versions",
+    "largest_row_id",
 ]

@@ -44,6 +44,19 @@ def decode_row_ids(data: bytes, expected_rows: int | None = None) -> Numbers:
     return np.concatenate([_expand(segment) for segment in segments])
 
 
+def largest_row_id(data: bytes) -> int:
+    """Return a number that no id of a sequence exceeds, -1 for none.
+
+    Raises:
+        CorruptError: the bytes are damaged.
+    """
+    return max((_last(segment) for segment in decode_segments(data) if size(segment)), default=-1)
+
+
+def _last(segment: Segment) -> int:
+    return int(_unpack(segment.values).max()) if isinstance(segment, Listed) else segment.end - 1
+
+
 def decode_versions(data: bytes, rows: int) -> Numbers:
     """Return the version stored for each of the fragment's physical rows.
 

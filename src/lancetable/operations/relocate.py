@@ -1,0 +1,65 @@
+"""How does one history name the files of another: what a branch wrote, seen from its parent.
+
+A file that lies below the parent's root already is simply the parent's own. One below a base path
+that both know keeps its base. Every other file is brought below the parent's root, so that the
+parent needs nothing of the branch, which may be deleted afterwards.
+"""
+
+from collections.abc import Iterator
+
+from lancetable.commit.snapshot import Snapshot
+from lancetable.format.manifest import DataFile, DeletionFile, Fragment
+from lancetable.format.manifest.names import deletion_path
+from lancetable.operations.bring import Journey, data_journeys
+from lancetable.store import TableLocation
+
+
+class Relocation:
+    """Files of a source as a target names them, and those that have to be brought there."""
+
+    def __init__(self, source: Snapshot, target: Snapshot) -> None:
+        self._source = source
+        self._target = target
+        self._bases = dict(_shared_bases(source, target))
+        self.journeys: list[Journey] = []
+
+    def data_file(self, file: DataFile) -> DataFile:
+        """Return a data file of the source as one of the target."""
+        if file.base_id is not None and file.base_id in self._bases:
+            return file._replace(base_id=self._bases[file.base_id])
+        self.journeys.extend(data_journeys(self._source, file))
+        return file._replace(base_id=None)
+
+    def deletion_file(self, fragment: Fragment, file: DeletionFile, id_: int) -> DeletionFile:
+        """Return the deletion file of a fragment, which has ``id_`` in the target."""
+        if file.base_id is not None and file.base_id in self._bases and fragment.id == id_:
+            return file._replace(base_id=self._bases[file.base_id])
+        store, path = self._source.deletion_file_place(fragment, file)
+        self.journeys.append(Journey(store, path, deletion_path(id_, file)))
+        return file._replace(base_id=None)
+
+    def fragment(self, fragment: Fragment, id_: int) -> Fragment:
+        """Return a whole fragment with the id that it has in the target."""
+        deletion = fragment.deletion_file
+        return fragment._replace(
+            id=id_,
+            files=tuple(self.data_file(file) for file in fragment.files),
+            deletion_file=deletion and self.deletion_file(fragment, deletion, id_),
+        )
+
+
+def _shared_bases(source: Snapshot, target: Snapshot) -> Iterator[tuple[int, int | None]]:
+    """Yield the base paths of the source that the target knows, with their ids there."""
+    own = target.store.root
+    known = {_root(target, base.path): base for base in target.manifest.base_paths}
+    for base in source.manifest.base_paths:
+        root = _root(source, base.path)
+        same = known.get(root)
+        if root == own and base.is_dataset_root:
+            yield base.id, None
+        elif same is not None and same.is_dataset_root == base.is_dataset_root:
+            yield base.id, same.id
+
+
+def _root(snapshot: Snapshot, path: str) -> str:
+    return TableLocation(path, snapshot.location.options).open().root
