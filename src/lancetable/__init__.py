@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from lancetable.operations.feed.feed import Changes
     from lancetable.operations.feed.task import ChangeTask
     from lancetable.operations.write import WriteResult
-    from lancetable.store import Durability
+    from lancetable.store import Durability, KeyValueManifests, ManifestEntry, ManifestStore
+    from lancetable.store.dynamodb import DynamoManifests
+    from lancetable.store.sqlite import SqliteManifests
     from lancetable.table import Table, create_table, open_table
 
 __version__ = "0.1.0"
@@ -62,16 +64,21 @@ __all__ = [
     "CorruptError",
     "DeleteResult",
     "Durability",
+    "DynamoManifests",
     "ExistsError",
     "ExpressionError",
     "FileNotFoundInStoreError",
     "FunctionOptions",
     "InputError",
+    "KeyValueManifests",
     "LanceTableError",
+    "ManifestEntry",
+    "ManifestStore",
     "MergeResult",
     "NotFoundError",
     "RefNotFoundError",
     "SchemaError",
+    "SqliteManifests",
     "StoreError",
     "Table",
     "TableNotFoundError",
@@ -96,8 +103,13 @@ _HOMES = {
     "CompactResult": "lancetable.operations.compact_options",
     "DeleteResult": "lancetable.operations.changes",
     "Durability": "lancetable.store",
+    "DynamoManifests": "lancetable.store.dynamodb",
     "FunctionOptions": "lancetable.operations.add_columns",
+    "KeyValueManifests": "lancetable.store",
+    "ManifestEntry": "lancetable.store",
+    "ManifestStore": "lancetable.store",
     "MergeResult": "lancetable.operations.changes",
+    "SqliteManifests": "lancetable.store.sqlite",
     "Table": "lancetable.table",
     "UpdateResult": "lancetable.operations.changes",
     "WriteOptions": "lancetable.fragment.writer",

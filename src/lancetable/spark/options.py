@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
+from lancetable.commit.place import locate
 from lancetable.errors import InputError
 from lancetable.spark.hints import parse_hints
 from lancetable.store import TableLocation
@@ -259,7 +260,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
         for name, text in options.items()
         if name.startswith(STORAGE_PREFIX)
     }
-    place = Place(TableLocation(path, storage), **_chosen(Place, _PLACE, options))
+    place = Place(locate(path, storage), **_chosen(Place, _PLACE, options))
     return Options(
         place,
         ReadOptions(**_chosen(ReadOptions, _READ, options)),

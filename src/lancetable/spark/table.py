@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lancetable.commit.place import locate
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import list_versions, load
 from lancetable.errors import InputError, TableNotFoundError
@@ -78,7 +79,7 @@ class LanceTable:
         Raises:
             TableNotFoundError: there is none.
         """
-        found = cls(spark, TableLocation(path, dict(options or {})), branch)
+        found = cls(spark, locate(path, options), branch)
         with coded():
             found.snapshot()
         return found
@@ -87,7 +88,7 @@ class LanceTable:
     def isLanceTable(cls, spark: "SparkSession", path: str) -> bool:
         """Say whether there is a table at a path."""
         try:
-            load(TableLocation(path))
+            load(locate(path))
         except TableNotFoundError:
             return False
         return True

@@ -4,6 +4,7 @@ from lancetable.store.base import Bytes, Credentials, Entry, ReadableFile, Store
 from lancetable.store.copy import copy_object, share_object
 from lancetable.store.local import Durability, LocalStore, MemoryFile
 from lancetable.store.location import TableLocation
+from lancetable.store.manifests import KeyValueManifests, ManifestEntry, ManifestStore
 from lancetable.store.memory import MemoryStore
 from lancetable.store.ranges import ByteRange, merge_neighbours
 from lancetable.store.spread import spread
@@ -14,7 +15,10 @@ __all__ = [
     "Credentials",
     "Durability",
     "Entry",
+    "KeyValueManifests",
     "LocalStore",
+    "ManifestEntry",
+    "ManifestStore",
     "MemoryFile",
     "MemoryStore",
     "ReadableFile",

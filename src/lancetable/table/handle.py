@@ -9,8 +9,9 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from lancetable.commit import versions
+from lancetable.commit.place import locate
 from lancetable.errors import InputError
-from lancetable.store import Credentials, Durability, TableLocation
+from lancetable.store import Credentials, Durability, ManifestStore, TableLocation
 from lancetable.table.compacting import CompactingTable
 from lancetable.table.following import FollowingTable
 from lancetable.table.upkeep import UpkeepTable
@@ -20,6 +21,7 @@ from lancetable.table.writing import commit_options
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lancetable.commit.locked import CommitLock
     from lancetable.commit.options import CommitOptions
     from lancetable.fragment.writer import WriteOptions
 
@@ -42,12 +44,15 @@ def open_table(  # noqa: PLR0913 - each has a default
     as_of: datetime | str | None = None,
     storage_options: Mapping[str, str] | None = None,
     credentials: Credentials | None = None,
+    manifest_store: ManifestStore | None = None,
+    commit_lock: "CommitLock | None" = None,
     durability: Durability | str = Durability.OS,
 ) -> Table:
     """Open a table at its latest version, or at the one that is named.
 
     ``storage_options`` are settings of an object store; ``credentials`` is a function that is
-    asked for credentials before those in use expire. ``durability`` says when writes through this
+    asked for credentials before those in use expire. ``manifest_store`` or ``commit_lock`` decide
+    who makes a version where the store itself cannot. ``durability`` says when writes through this
     handle to a local disk count as done: ``os`` or ``fsync``.
 
     Raises:
@@ -56,7 +61,14 @@ def open_table(  # noqa: PLR0913 - each has a default
         RefNotFoundError: it has no such tag or branch.
         UnsupportedError: it uses a feature this release does not know.
     """
-    location = _location(uri, storage_options, credentials, durability)
+    location = _location(
+        uri,
+        storage_options,
+        durability,
+        credentials=credentials,
+        manifest_store=manifest_store,
+        commit_lock=commit_lock,
+    )
     snapshot = versions.load(location, version=version, tag=tag, branch=branch, as_of=as_of)
     return Table(location, snapshot)
 
@@ -71,6 +83,8 @@ def create_table(  # noqa: PLR0913 - each has a default
     stable_row_ids: bool = False,
     storage_options: Mapping[str, str] | None = None,
     credentials: Credentials | None = None,
+    manifest_store: ManifestStore | None = None,
+    commit_lock: "CommitLock | None" = None,
     durability: Durability | str = Durability.OS,
     write: "WriteOptions | None" = None,
     commit: "CommitOptions | None" = None,
@@ -90,6 +104,8 @@ def create_table(  # noqa: PLR0913 - each has a default
         stable_row_ids: give every row an id that it keeps when it is updated or moved.
         storage_options: settings of the store.
         credentials: asked for credentials of the store before those in use expire.
+        manifest_store: records versions where the store cannot decide who was first.
+        commit_lock: the last resort: a function that gives a lock for the version to be made.
         durability: when a write counts as done: ``os`` or ``fsync``.
         write: how rows are divided into files.
         commit: how long to try when others write at the same time.
@@ -119,15 +135,25 @@ def create_table(  # noqa: PLR0913 - each has a default
         write=settled,
         commit=commit_options(commit, commit_message, properties),
     )
-    location = _location(uri, storage_options, credentials, durability)
+    location = _location(
+        uri,
+        storage_options,
+        durability,
+        credentials=credentials,
+        manifest_store=manifest_store,
+        commit_lock=commit_lock,
+    )
     return Table(location, create(location, data, schema=schema, options=options).snapshot)
 
 
 def _location(
     uri: "str | PathLike[str]",
     storage_options: Mapping[str, str] | None,
-    credentials: Credentials | None,
     durability: Durability | str,
+    *,
+    credentials: Credentials | None,
+    manifest_store: ManifestStore | None,
+    commit_lock: "CommitLock | None",
 ) -> TableLocation:
     known = {one.value: one for one in Durability}
     wanted = known.get(durability) if isinstance(durability, str) else durability
@@ -135,7 +161,14 @@ def _location(
         raise InputError(f"durability is {durability!r}; use one of {', '.join(known)}")
     if not isinstance(uri, str | PathLike):
         raise InputError(f"the address of a table is a text or a path, not {uri!r}")
-    return TableLocation(str(uri), dict(storage_options or {}), wanted, credentials)
+    return locate(
+        str(uri),
+        storage_options,
+        durability=wanted,
+        credentials=credentials,
+        manifest_store=manifest_store,
+        commit_lock=commit_lock,
+    )
 
 
 def _reopened(location: TableLocation, version: int, branch: str | None) -> Table:

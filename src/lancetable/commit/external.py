@@ -1,0 +1,199 @@
+"""How are versions made where an external manifest store decides who was first.
+
+1. The manifest is put under a staged name with a random ending, ``{name}.manifest-{uuid}``.
+2. The external store records it for the version, unless another is recorded: this is the commit.
+3. The staged manifest is copied to its final name.
+4. The external store records the final name, and the staged manifest is removed.
+
+Whoever finds a version recorded as staged does steps 3 and 4 first, so that a table without its
+external store is at most one version behind, and only until somebody looks.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import uuid4
+
+from lancetable.errors import (
+    CorruptError,
+    ExistsError,
+    FileNotFoundInStoreError,
+    LanceTableError,
+    StoreError,
+)
+from lancetable.format.manifest.names import (
+    SUFFIX,
+    VERSIONS,
+    Scheme,
+    parse_manifest_name,
+)
+from lancetable.store import Entry, ManifestEntry, ManifestStore, Store, TableLocation
+from lancetable.store.wrap import WrappedStore
+
+T = TypeVar("T")
+
+
+def version_of(path: str) -> int | None:
+    """Return the version whose manifest has this path; ``None`` for all other objects."""
+    folder, _, name = path.rpartition("/")
+    parsed = parse_manifest_name(name) if folder == VERSIONS else None
+    return None if parsed is None or parsed.scheme is Scheme.DETACHED else parsed.version
+
+
+class ExternalStore(WrappedStore):
+    """A store whose manifests are recorded elsewhere; all other objects are as they are inside."""
+
+    def __init__(self, inner: Store, manifests: ManifestStore, base: str) -> None:
+        super().__init__(inner)
+        self._manifests = manifests
+        self._base = base
+
+    @property
+    def lists_in_order(self) -> bool:
+        """True: the external store knows the newest version."""
+        return True
+
+    def first(self, prefix: str) -> Sequence[Entry] | None:
+        """Return the newest manifest, as the external store knows it."""
+        if prefix != VERSIONS:
+            return self.inner.first(prefix)
+        newest = self._newest()
+        return [] if newest is None else [newest]
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        """Yield the objects below a folder, the newest manifest at its final name."""
+        if prefix.strip("/") in {"", VERSIONS}:
+            self._newest()
+        return self.inner.list(prefix)
+
+    def read(self, path: str) -> bytes:
+        """Return an object; a manifest that is only staged is finished first."""
+        return self._finished(path, lambda: self.inner.read(path))
+
+    def exists(self, path: str) -> bool:
+        """Say whether there is such an object; a recorded version is there."""
+        return self.inner.exists(path) or self._finish_version(path)
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        """Make a version in four steps."""
+        version = version_of(path)
+        if version is None:
+            self.inner.put_if_absent(path, content)
+            return
+        staged = f"{path}-{uuid4()}"
+        try:
+            self.inner.put(staged, content)
+        except StoreError as cause:
+            # Nobody knows the staged name, so nothing happened.
+            raise StoreError(str(cause), is_certain=True) from cause
+        entry = ManifestEntry(version, self._key(staged), len(content))
+        try:
+            self._manifests.put_if_absent(self._base, entry)
+        except ExistsError:
+            self._discard(staged)
+            raise
+        except StoreError as cause:
+            if cause.is_certain:
+                self._discard(staged)
+            raise
+        # The version is made. What fails now is done by whoever looks next.
+        with contextlib.suppress(StoreError):
+            self._finish(entry)
+
+    def require_atomic_creation(self) -> None:
+        """Return quietly: the external store decides."""
+
+    def _key(self, path: str) -> str:
+        return f"{self._base}/{path}" if self._base else path
+
+    def _path(self, key: str) -> str:
+        start = f"{self._base}/" if self._base else ""
+        if not key.startswith(f"{start}{VERSIONS}/"):
+            raise CorruptError(
+                f"the external manifest store names {key!r}, which is no manifest of this table",
+                path=self.root,
+            )
+        return key.removeprefix(start)
+
+    def _newest(self) -> Entry | None:
+        """Return the newest manifest, finished."""
+        recorded = self._manifests.latest(self._base)
+        if recorded is not None:
+            return self._finish(recorded)
+        # A table from before it had an external store, or one that cannot be searched.
+        known = [
+            (version, entry)
+            for entry in self.inner.list(VERSIONS)
+            if (version := version_of(entry.path)) is not None
+        ]
+        version, newest = max(known, default=(0, None))
+        while (recorded := self._manifests.get(self._base, version + 1)) is not None:
+            newest = self._finish(recorded)
+            version += 1
+        return newest
+
+    def _finish(self, recorded: ManifestEntry) -> Entry:
+        """Bring a recorded manifest to its final name, if it is not there."""
+        staged = self._path(recorded.path)
+        final = f"{staged.partition(SUFFIX)[0]}{SUFFIX}"
+        entry = Entry(final, recorded.size or 0, 0.0)
+        if staged == final:
+            return entry
+        try:
+            self.inner.copy(staged, final)
+        except FileNotFoundInStoreError:
+            # Somebody else finished it meanwhile.
+            if not self.inner.exists(final):
+                raise CorruptError(
+                    f"version {recorded.version} is recorded as {staged}, which is missing",
+                    path=self.root,
+                ) from None
+            return entry
+        self._manifests.put_if_present(self._base, recorded._replace(path=self._key(final)))
+        self._discard(staged)
+        return entry
+
+    def _finish_version(self, path: str) -> bool:
+        version = version_of(path)
+        if version is None:
+            return False
+        recorded = self._manifests.get(self._base, version)
+        if recorded is None:
+            return False
+        found = self._finish(recorded)
+        # What is recorded at its final name and missing there was cleaned away.
+        return found.path == path and recorded.path != self._key(path)
+
+    def _finished(self, path: str, action: Callable[[], T]) -> T:
+        try:
+            return action()
+        except FileNotFoundInStoreError:
+            if not self._finish_version(path):
+                raise
+        return action()
+
+    def _discard(self, staged: str) -> None:
+        with contextlib.suppress(LanceTableError):
+            self.inner.delete(staged)
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalLocation(TableLocation):
+    """A table whose versions are recorded in an external manifest store."""
+
+    manifests: ManifestStore | None = None
+
+    def open(self) -> Store:
+        """Return the store of this folder, its manifests recorded elsewhere."""
+        # Not super(): a class with slots is made twice, and super() finds the first.
+        inner = TableLocation.open(self)
+        if self.manifests is None:
+            return inner
+        return ExternalStore(inner, self.manifests, base_of(inner))
+
+
+def base_of(store: Store) -> str:
+    """Return the folder of a store inside its bucket, by which its manifests are recorded."""
+    folder = getattr(store, "folder", None)
+    return str(folder) if folder is not None else store.root.lstrip("/")

@@ -1,0 +1,231 @@
+"""An external manifest store in DynamoDB, shared with upstream's writers.
+
+=============  ====  =========================================================
+attribute      type  content
+=============  ====  =========================================================
+``base_uri``   S     hash key: the folder of the table inside its bucket
+``version``    N     range key
+``path``       S     the manifest inside the bucket, staged or final
+``committer``  S     which library wrote the entry
+``size``       N     bytes of the manifest
+=============  ====  =========================================================
+
+The bucket is no part of the key: two tables in folders of one name need two DynamoDB tables.
+"""
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lancetable.errors import ExistsError, InputError, StoreError
+from lancetable.store.base import Credentials
+from lancetable.store.manifests import ManifestEntry
+from lancetable.store.settings import PROVIDER, Service, settle
+
+COMMITTER = "lancetable"
+_ABSENT = "attribute_not_exists(base_uri) AND attribute_not_exists(version)"
+_PRESENT = "attribute_exists(base_uri) AND attribute_exists(version)"
+_KEYS = [("base_uri", "HASH"), ("version", "RANGE")]
+
+_clients: dict[object, Any] = {}
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoManifests:
+    """Entries in one DynamoDB table; ``options`` are the storage options of the bucket."""
+
+    table: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    credentials: Credentials | None = None
+
+    def get(self, base: str, version: int) -> ManifestEntry | None:
+        """Return the entry of a version, read consistently."""
+        found = self._call("get_item", Key=_key(base, version), ConsistentRead=True)
+        return _entry(found["Item"]) if "Item" in found else None
+
+    def latest(self, base: str) -> ManifestEntry | None:
+        """Return the entry of the largest version, read consistently."""
+        found = self._call(
+            "query",
+            KeyConditionExpression="base_uri = :base",
+            ExpressionAttributeValues={":base": {"S": base}},
+            ScanIndexForward=False,
+            Limit=1,
+            ConsistentRead=True,
+        )
+        return _entry(found["Items"][0]) if found["Items"] else None
+
+    def put_if_absent(self, base: str, entry: ManifestEntry) -> None:
+        """Record a version; the condition lets one writer do so."""
+        if self._put(base, entry, _ABSENT):
+            return
+        # A request whose answer was lost is repeated; then the entry in the way is our own.
+        found = self.get(base, entry.version)
+        if found is None or found.path != entry.path:
+            raise ExistsError(f"{base}: version {entry.version} is recorded already")
+
+    def put_if_present(self, base: str, entry: ManifestEntry) -> None:
+        """Record another path for a version."""
+        self._put(base, entry, _PRESENT)
+
+    def delete(self, base: str) -> None:
+        """Forget all versions of a table."""
+        while (entry := self.latest(base)) is not None:
+            self._call("delete_item", Key=_key(base, entry.version))
+
+    def _put(self, base: str, entry: ManifestEntry, condition: str) -> bool:
+        item = {
+            **_key(base, entry.version),
+            "path": {"S": entry.path},
+            "committer": {"S": COMMITTER},
+        }
+        if entry.size is not None:
+            item["size"] = {"N": str(entry.size)}
+        try:
+            self._call("put_item", Item=item, ConditionExpression=condition)
+        except _ConditionError:
+            return False
+        return True
+
+    def _call(self, method: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+        from botocore.exceptions import (  # noqa: PLC0415 - an extra
+            BotoCoreError,
+            ClientError,
+            NoCredentialsError,
+        )
+
+        client = self._client()
+        try:
+            answer: dict[str, Any] = getattr(client, method)(TableName=self.table, **arguments)
+        except ClientError as cause:
+            code = cause.response["Error"]["Code"]
+            if code == "ConditionalCheckFailedException":
+                raise _ConditionError from None
+            raise self._refusal(cause, code) from cause
+        except NoCredentialsError as cause:
+            raise StoreError(
+                f"DynamoDB table {self.table}: no credentials were found; set aws_access_key_id "
+                "and aws_secret_access_key in storage_options",
+                is_certain=True,
+            ) from cause
+        except BotoCoreError as cause:
+            raise StoreError(f"DynamoDB table {self.table}: {cause}") from cause
+        return answer
+
+    def _refusal(self, cause: Any, code: str) -> StoreError:  # noqa: ANN401
+        status = cause.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
+        if code == "ResourceNotFoundException":
+            text = (
+                "there is no such table; create it with the keys base_uri (S, hash) and version "
+                "(N, range)"
+            )
+        else:
+            text = f"{cause.response['Error'].get('Message', code)} ({code})"
+        return StoreError(f"DynamoDB table {self.table}: {text}", is_certain=400 <= status < 500)
+
+    def _client(self) -> Any:  # noqa: ANN401
+        key = (os.getpid(), self.table, frozenset(self.options.items()), self.credentials)
+        with _lock:
+            client = _clients.get(key)
+            if client is None:
+                client = _made(self.options, self.credentials)
+                self._check_keys(client)
+                _clients[key] = client
+        return client
+
+    def _check_keys(self, client: Any) -> None:  # noqa: ANN401
+        from botocore.exceptions import ClientError  # noqa: PLC0415
+
+        try:
+            described = client.describe_table(TableName=self.table)["Table"]
+        except ClientError as cause:
+            raise self._refusal(cause, cause.response["Error"]["Code"]) from cause
+        found = [(one["AttributeName"], one["KeyType"]) for one in described["KeySchema"]]
+        if sorted(found) != _KEYS:
+            raise InputError(
+                f"DynamoDB table {self.table} has the keys {found}; a manifest store needs "
+                "base_uri (S, hash) and version (N, range)"
+            )
+
+
+class _ConditionError(Exception):
+    """The condition of a request did not hold."""
+
+
+def _key(base: str, version: int) -> dict[str, dict[str, str]]:
+    return {"base_uri": {"S": base}, "version": {"N": str(version)}}
+
+
+def _entry(item: Mapping[str, Any]) -> ManifestEntry:
+    size = item.get("size", {}).get("N")
+    return ManifestEntry(int(item["version"]["N"]), item["path"]["S"], int(size) if size else None)
+
+
+def _made(options: Mapping[str, str], credentials: Credentials | None) -> Any:  # noqa: ANN401
+    try:
+        import boto3  # noqa: PLC0415
+        from botocore.config import Config  # noqa: PLC0415
+    except ImportError as cause:
+        raise InputError(
+            "a table with a DynamoDB manifest store needs boto3; install lancetable[dynamodb]"
+        ) from cause
+    named = {name.lower(): value for name, value in options.items()}
+    settings = settle(Service.S3, options)
+    said = settings.config
+    session = boto3.Session()
+    if credentials is None and PROVIDER in named:
+        from lancetable.store.credentials import named_provider  # noqa: PLC0415
+
+        credentials = named_provider(named[PROVIDER])
+    keys: dict[str, str | None] = {}
+    if credentials is not None:
+        session = _refreshing(credentials)
+    elif "access_key_id" in said:
+        keys = {
+            "aws_access_key_id": said["access_key_id"],
+            "aws_secret_access_key": said.get("secret_access_key"),
+            "aws_session_token": said.get("session_token"),
+        }
+    return session.client(
+        "dynamodb",
+        endpoint_url=named.get("dynamodb_endpoint")
+        or named.get("dynamodb_endpoint_url")
+        or os.environ.get("DYNAMODB_ENDPOINT"),
+        region_name=said.get("region") or said.get("default_region"),
+        config=Config(
+            retries={"mode": "standard", "max_attempts": settings.limits.max_retries + 1},
+            connect_timeout=settings.limits.request_timeout,
+            read_timeout=settings.limits.request_timeout,
+        ),
+        **keys,
+    )
+
+
+def _refreshing(credentials: Credentials) -> Any:  # noqa: ANN401
+    """Return a session that asks the provider again before its credentials expire."""
+    import boto3  # noqa: PLC0415
+    from botocore.credentials import RefreshableCredentials  # noqa: PLC0415
+    from botocore.session import get_session  # noqa: PLC0415
+
+    from lancetable.store.credentials import Asked  # noqa: PLC0415
+
+    asked = Asked(credentials, Service.S3)
+
+    def fetch() -> dict[str, Any]:
+        given: dict[str, Any] = dict(asked())
+        expires = given["expires_at"]
+        return {
+            "access_key": given["access_key_id"],
+            "secret_key": given["secret_access_key"],
+            "token": given["token"],
+            "expiry_time": expires.isoformat() if expires else "9999-01-01T00:00:00+00:00",
+        }
+
+    inner = get_session()
+    inner._credentials = RefreshableCredentials.create_from_metadata(  # noqa: SLF001 - its only way
+        metadata=fetch(), refresh_using=fetch, method="lancetable"
+    )
+    return boto3.Session(botocore_session=inner)
