@@ -219,3 +219,15 @@ sys.exit("pandas" in sys.modules)
 def test_the_parser_is_loaded_only_to_parse():
     code = "import sys, lancetable.expression; sys.exit('sqlglot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("type_", [pa.int8(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64()])
+@pytest.mark.parametrize("divisor", [1, 2, 7, 100, 127])
+def test_the_remainder_has_the_sign_of_the_dividend(type_: pa.DataType, divisor: int) -> None:
+    info = np.iinfo(type_.to_pandas_dtype())
+    edges = [int(info.min), int(info.min) + 1, 0, 1, 99, int(info.max) - 1, int(info.max)]
+    values = [None, *edges, *([-1, -7, -100] if info.min else [])] * 2000
+    table = pa.table({"v": pa.array([5, *values], type_).slice(1)})
+    bound = bind(parse(f"v % {divisor}"), table.schema)
+    found = evaluate(bound, table.to_batches()[0]).to_pylist()
+    assert found == [None if v is None else int(math.copysign(abs(v) % divisor, v)) for v in values]

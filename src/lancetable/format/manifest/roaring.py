@@ -13,6 +13,7 @@ containers                   runs (u16 count, then start and length less one), o
 ===========================  ====================================================================
 """
 
+from array import array
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -67,7 +68,7 @@ def encode_treemap(parts: Iterable[tuple[int, npt.NDArray[np.uint32]]]) -> bytes
 
     encoded = []
     for upper, values in parts:
-        bitmap = BitMap(values)
+        bitmap = BitMap(_buffer(values))
         bitmap.run_optimize()
         encoded.append(upper.to_bytes(4, "little") + bytes(bitmap.serialize()))
     return len(encoded).to_bytes(8, "little") + b"".join(encoded)
@@ -95,7 +96,14 @@ def encode_bitmap(values: Iterable[int] | npt.NDArray[np.uint32]) -> bytes:
     """Return the bitmap of some values, in any order."""
     from pyroaring import BitMap  # noqa: PLC0415 - reading a table does without it
 
-    return bytes(BitMap(values).serialize())
+    return bytes(BitMap(_buffer(values)).serialize())
+
+
+def _buffer(values: Iterable[int] | npt.NDArray[np.uint32]) -> "array[int]":
+    """Return values as what a bitmap takes as a whole; it would ask for others one by one."""
+    if isinstance(values, np.ndarray):
+        return array("I", values.astype(np.uint32, copy=False).tobytes())
+    return array("I", values)
 
 
 class _Cursor:

@@ -80,10 +80,21 @@ def encode_bits(flags: Bytes) -> ChunkedValues:
 def block_widths(words: npt.NDArray[Any]) -> Integers:
     """Return the bits that the widest value of every 1024 needs."""
     whole = len(words) // BLOCK * BLOCK
-    tops = np.bitwise_or.reduce(words[:whole].reshape(-1, BLOCK), axis=1).tolist()
+    tops = np.zeros(-(-len(words) // BLOCK), np.uint64)
+    tops[: whole // BLOCK] = np.bitwise_or.reduce(words[:whole].reshape(-1, BLOCK), axis=1)
     if whole < len(words):
-        tops.append(int(np.bitwise_or.reduce(words[whole:])))
-    return np.array([top.bit_length() for top in tops], np.int64)
+        tops[-1] = np.bitwise_or.reduce(words[whole:])
+    return _bit_lengths(tops)
+
+
+def _bit_lengths(numbers: npt.NDArray[np.uint64]) -> Integers:
+    """Return how many bits each number needs, halving the place of the highest one."""
+    lengths = np.zeros(len(numbers), np.int64)
+    for shift in (32, 16, 8, 4, 2, 1):
+        is_higher = numbers >= np.uint64(1 << shift)
+        lengths[is_higher] += shift
+        numbers = np.where(is_higher, numbers >> np.uint64(shift), numbers)
+    return lengths + (numbers > 0)
 
 
 def encode_bitpacked(words: npt.NDArray[Any], widths: Integers) -> ChunkedValues:
