@@ -1,7 +1,7 @@
 """Rows and columns of one data file (2.0, 2.1, 2.2) as Arrow arrays."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +16,18 @@ from lancetable.file.codec import (
 )
 from lancetable.file.documents import json_as_text
 from lancetable.file.drive import drive, run
-from lancetable.file.leaves import Leaf, columns_by_walk
+from lancetable.file.gathering import FieldCards, FileGather, LeafCards
+from lancetable.file.leaves import columns_by_walk
 from lancetable.file.model import V2_0, FileVersion, Footer, PageInfo
 from lancetable.file.packed import pick_children, stored_field
 from lancetable.file.place import Placed, explained
-from lancetable.file.sights import Sight, sights_of
+from lancetable.file.sights import LeafPlan, Sight, sights_of
 from lancetable.file.strided import Strided, strided
 from lancetable.format.encoding.assemble import LeafRun, assemble, join_runs, leaf_run
-from lancetable.format.encoding.base import Column, Integers, Page, Reading, Rows
+from lancetable.format.encoding.base import Column, Integers, Reading, Rows
 from lancetable.format.encoding.jsonb import jsonb_to_text
-from lancetable.format.encoding.leaf import Kind, kind_of, single_value
+from lancetable.format.encoding.kernels.addressing import GATHER, Gather
+from lancetable.format.encoding.leaf import kind_of, single_value
 from lancetable.format.encoding.v20.read import bytes_key, read_field, stores_bytes_apart
 from lancetable.format.schema.codec import decode_file_descriptor
 from lancetable.format.schema.model import Field, Schema
@@ -54,8 +56,10 @@ class FileReader:
         self._numbers = columns
         self._columns: dict[int, Column] = {}
         self._open_pages: dict[tuple[int, int], OpenPage] = {}
-        self._plans: dict[int, tuple[Field, list[_LeafPlan]]] = {}
+        self._plans: dict[int, tuple[Field, list[LeafPlan]]] = {}
         self._strided: dict[int, Strided | None] = {}
+        self._cards: dict[int, FieldCards] = {}
+        self._gathered = FileGather(self.cards)
         self._schema: Schema | None = None
         self._rows: int | None = None
 
@@ -113,6 +117,31 @@ class FileReader:
             raise InputError(f"{self.path}: row {int(rows[-1])} is behind the last of {self.rows}")
         if self._footer.version == V2_0:
             return self._read_v20(fields, rows)
+        if GATHER is not None and self._file.is_mapped and not isinstance(rows, range):
+            return self._gather(GATHER, fields, rows)
+        return self._decode(fields, rows)
+
+    def cards(self, field: Field) -> FieldCards | None:
+        """Return where single rows of a field are found; None when they cannot be gathered."""
+        found = self._cards.get(id(field))
+        if found is None and self._footer.version != V2_0 and self._file.is_mapped:
+            # The plans keep the field, so that its identity stays its own.
+            cards = [LeafCards(plan, self._file, self._opened) for plan in self._plans_of(field)]
+            found = self._cards[id(field)] = cards
+        return found
+
+    def _gather(
+        self, library: Gather, fields: Sequence[Field], rows: Integers
+    ) -> list[list[pa.Array]]:
+        with Placed(self.path, "single rows"):
+            found = self._gathered.read(library, fields, rows)
+        rest = [field for field in fields if id(field) not in found]
+        for field, chunks in zip(rest, self._decode(rest, rows), strict=True):
+            found[id(field)] = chunks
+        return [found[id(field)] for field in fields]
+
+    def _decode(self, fields: Sequence[Field], rows: Rows) -> list[list[pa.Array]]:
+        """Read rows page by page."""
         plans = [plan for field in fields for plan in self._plans_of(field)]
         if len(rows) == 1 and self._file.is_mapped:
             cells = self._read_cells(plans, int(rows[0]))
@@ -123,18 +152,16 @@ class FileReader:
         self._check_lengths(fields, found, len(rows))
         return found
 
-    def _read_cells(self, plans: "Sequence[_LeafPlan]", row: int) -> list[list[pa.Array]] | None:
+    def _read_cells(self, plans: Sequence[LeafPlan], row: int) -> list[list[pa.Array]] | None:
         """Read one row of plain columns value by value; None when a column is not plain."""
         cells: list[list[pa.Array]] = []
         number = index = 0
         try:
-            for leaf, number, column, kind, is_simple in plans:  # noqa: B007 - named in errors
+            for leaf, number, column, kind, is_simple, _ in plans:  # noqa: B007 - named in errors
                 if not is_simple:
                     return None
                 index = column.page_of(row)
-                opened = self._open_pages.get((number, index))
-                if opened is None:
-                    opened = self._opened(number, index, column.pages[index])
+                opened = self._opened(number, index)
                 value = opened.cell(row - column.pages[index].first_row)
                 array = None if value is None else single_value(value, kind)
                 if array is None:
@@ -144,11 +171,14 @@ class FileReader:
             raise explained(cause, self.path, f"column {number} page {index}") from cause
         return cells
 
-    def _opened(self, number: int, index: int, page: Page) -> "OpenPage":
+    def _opened(self, number: int, index: int) -> "OpenPage":
         """Open a page of a mapped file."""
-        layout = cast("Layout", page.description)
-        opened = run(self._file, layout.open(page, is_mapped=True))
-        self._open_pages[number, index] = opened
+        opened = self._open_pages.get((number, index))
+        if opened is None:
+            page = self._column(number).pages[index]
+            layout = cast("Layout", page.description)
+            opened = run(self._file, layout.open(page, is_mapped=True))
+            self._open_pages[number, index] = opened
         return opened
 
     def pages(self) -> list[PageInfo]:
@@ -222,7 +252,7 @@ class FileReader:
                     for chunk in chunks:
                         chunk.validate(full=True)
 
-    def _plans_of(self, field: Field) -> "list[_LeafPlan]":
+    def _plans_of(self, field: Field) -> list[LeafPlan]:
         known = self._plans.get(id(field))
         if known is None:
             # The field is kept beside its plans so that its identity stays its own.
@@ -230,8 +260,8 @@ class FileReader:
             known = self._plans[id(field)] = (field, plans)
         return known[1]
 
-    def _plan(self, sight: Sight) -> "_LeafPlan":
-        leaf, kind, is_simple = sight
+    def _plan(self, sight: Sight) -> LeafPlan:
+        leaf, kind, is_simple, gather = sight
         number = self._column_numbers().get(leaf.field.id, -1)
         column = self._column(number)
         if column.rows != self.rows * leaf.factor:
@@ -241,9 +271,9 @@ class FileReader:
         if kind is None:
             # The stored rows hold all children, also those that were not asked for.
             kind = kind_of(arrow_type(stored_field(self.schema, leaf.field) or leaf.field))
-        return _LeafPlan(leaf, number, column, kind, is_simple)
+        return LeafPlan(leaf, number, column, kind, is_simple, gather and gather.layers)
 
-    def _read_leaves(self, plans: Sequence["_LeafPlan"], rows: Rows) -> Iterator[list[LeafRun]]:
+    def _read_leaves(self, plans: Sequence[LeafPlan], rows: Rows) -> Iterator[list[LeafRun]]:
         picked = [plan.column.pick(_scaled(rows, plan.leaf.factor)) for plan in plans]
         if self._file.is_mapped:
             for plan, parts in zip(plans, picked, strict=True):
@@ -263,7 +293,7 @@ class FileReader:
         for plan, parts in zip(plans, picked, strict=True):
             yield [self._translated(plan, next(done)) for _ in parts]
 
-    def _strided_rows(self, plan: "_LeafPlan", rows: Integers) -> LeafRun | None:
+    def _strided_rows(self, plan: LeafPlan, rows: Integers) -> LeafRun | None:
         """Read rows of several pages at once, if their places can be computed."""
         if plan.number not in self._strided:
             self._strided[plan.number] = strided(plan.column)
@@ -273,7 +303,7 @@ class FileReader:
         with Placed(self.path, f"column {plan.number}"):
             return LeafRun(found.read(self._file, rows, plan.kind), ())
 
-    def _mapped_page(self, plan: "_LeafPlan", index: int, rows: Rows) -> LeafRun:
+    def _mapped_page(self, plan: LeafPlan, index: int, rows: Rows) -> LeafRun:
         """Read a page whose bytes are at hand; nothing is gained by reading several together."""
         try:
             found = run(self._file, self._page(plan, index, rows))
@@ -282,7 +312,7 @@ class FileReader:
             raise explained(cause, self.path, where) from cause
         return found if plan.is_simple else self._translated(plan, found)
 
-    def _page(self, plan: "_LeafPlan", index: int, rows: Rows) -> Reading[LeafRun]:
+    def _page(self, plan: LeafPlan, index: int, rows: Rows) -> Reading[LeafRun]:
         page = plan.column.pages[index]
         layout = cast("Layout", page.description)
         if len(layout.layers.items) != plan.leaf.depth + 1:
@@ -297,7 +327,7 @@ class FileReader:
         entries: Entries = yield from opened.read(rows)
         return leaf_run(entries, layout.layers, plan.kind, plan.leaf.widths)
 
-    def _translated(self, plan: "_LeafPlan", run: LeafRun) -> LeafRun:
+    def _translated(self, plan: LeafPlan, run: LeafRun) -> LeafRun:
         field = plan.leaf.field
         if field.is_json:
             with Placed(self.path, f"column {plan.number}"):
@@ -307,7 +337,7 @@ class FileReader:
         return run
 
     def _field_chunks(
-        self, field: Field, plans: "Sequence[_LeafPlan]", runs: Iterator[list[LeafRun]]
+        self, field: Field, plans: Sequence[LeafPlan], runs: Iterator[list[LeafRun]]
     ) -> list[pa.Array]:
         if plans[0].leaf.depth == 0:
             return [run.array for run in next(runs)]
@@ -355,16 +385,6 @@ class FileReader:
 
     def _bytes(self, start: int, stop: int) -> bytes:
         return bytes(self._view(start, stop))
-
-
-class _LeafPlan(NamedTuple):
-    """A leaf and the column it is read from."""
-
-    leaf: Leaf
-    number: int
-    column: Column
-    kind: Kind
-    is_simple: bool
 
 
 def _read_tail(file: ReadableFile) -> tuple[Footer, memoryview, int]:

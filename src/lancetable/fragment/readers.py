@@ -7,20 +7,25 @@ from itertools import accumulate
 
 import numpy as np
 
+from lancetable.format.encoding.kernels.addressing import GATHER
 from lancetable.fragment.counts import live_rows
 from lancetable.fragment.files import DataFiles
+from lancetable.fragment.gathering import TableGather
 from lancetable.fragment.opened import OpenFragment
-from lancetable.fragment.projection import ROW_ID
+from lancetable.fragment.projection import ROW_ID, Projection
 from lancetable.fragment.reader import FragmentReader
 from lancetable.fragment.rowids import RowIdIndex
 from lancetable.fragment.source import Source
 from lancetable.store import spread
+
+KEPT_GATHERS = 16
 
 
 class Readers:
     """One reader per fragment, made when first asked for; safe to use from several threads."""
 
     __slots__ = (
+        "_gathers",
         "_has_deletions",
         "_index",
         "_positions",
@@ -38,6 +43,7 @@ class Readers:
         self._positions: dict[int, int] | None = None
         self._index: RowIdIndex | None = None
         self._has_deletions: bool | None = None
+        self._gathers: dict[int, TableGather] = {}
 
     def __len__(self) -> int:
         return len(self.source.manifest.fragments)
@@ -72,6 +78,18 @@ class Readers:
         fragments = self.source.manifest.fragments
         found = [one for one in positions if fragments[one].deletion_file is not None]
         spread(lambda one: self[one].opened.deletions, found, self.source.store.width)
+        return found
+
+    def gather(self, projection: Projection) -> TableGather | None:
+        """Return what finds single rows of a projection.
+
+        None without compiled kernels, and for files far away, which are better read side by side.
+        """
+        found = self._gathers.get(id(projection))
+        if found is None and GATHER is not None and self.source.store.width == 1:
+            if len(self._gathers) >= KEPT_GATHERS:
+                self._gathers.clear()
+            found = self._gathers[id(projection)] = TableGather(GATHER, self, projection)
         return found
 
     def live_rows(self, position: int) -> int:

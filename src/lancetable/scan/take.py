@@ -1,5 +1,6 @@
 """Single rows by number, address or row id: in any order, any of them more than once."""
 
+from array import array
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -11,6 +12,8 @@ import pyarrow as pa
 from lancetable.errors import InputError
 from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS
 from lancetable.fragment.blobs import read_payloads
+from lancetable.fragment.gathering import Gathered
+from lancetable.fragment.projection import Projection
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.select import Columns, reorder
 from lancetable.scan.plan import ScanPlan
@@ -29,6 +32,9 @@ def take_offsets(plan: ScanPlan, readers: Readers, offsets: Numbers) -> pa.Table
     Raises:
         InputError: there is no row with such a number.
     """
+    gathered = _by_number(plan, readers, offsets)
+    if gathered is not None:
+        return gathered
     if len(offsets) == 1 and type(offsets[0]) is int:
         return _take_one(plan, readers, offsets[0])
     numbers = _integers(offsets, "offset", np.int64)
@@ -60,6 +66,41 @@ def take_row_ids(plan: ScanPlan, readers: Readers, row_ids: Numbers) -> pa.Table
     if not is_known.all():
         raise _unknown("row id", wanted[~is_known])
     return _table(plan, readers, *_places_of_addresses(readers, addresses, wanted, "row id"))
+
+
+def _by_number(plan: ScanPlan, readers: Readers, offsets: Numbers) -> pa.Table | None:
+    """Take rows whose places follow from their numbers; None when that is not so."""
+    if plan.blobs or readers.has_deletions or not isinstance(offsets, list | tuple | range):
+        return None
+    gather = readers.gather(plan.late)
+    if gather is None or not offsets or type(offsets[0]) is not int:
+        return None
+    try:
+        rows = array("q", offsets)
+    except (TypeError, OverflowError):  # the long way round tells what is wrong with them
+        return None
+    found = gather.by_number(rows)
+    if found is None:
+        return None
+    if plan.late.system or any(column is None for column in found):
+        places = _places(readers, np.frombuffer(rows, np.int64))
+        columns = _with_rest(plan, readers, found, *places)
+    else:
+        columns = [[column] for column in found]
+    return table_of(plan, finish(plan, len(rows), columns))
+
+
+def _with_rest(
+    plan: ScanPlan, readers: Readers, found: Gathered, positions: Integers, offsets: Integers
+) -> Columns:
+    """Read what was not gathered, and put everything in the order of the plan."""
+    fields = plan.late.fields
+    rest = [field for field, column in zip(fields, found, strict=True) if column is None]
+    if not rest and not plan.late.system:
+        return [[column] for column in found]
+    others = iter(_read(plan, readers, Projection(rest, plan.late.system), positions, offsets))
+    columns = [next(others) if column is None else [column] for column in found]
+    return [*columns, *others]
 
 
 def _take_one(plan: ScanPlan, readers: Readers, row: int) -> pa.Table:
@@ -152,14 +193,30 @@ def _places_of_addresses(
 
 
 def _table(plan: ScanPlan, readers: Readers, positions: Integers, offsets: Integers) -> pa.Table:
+    if not len(positions):
+        return table_of(plan, _nothing(plan))
+    gather = None if plan.blobs else readers.gather(plan.late)
+    if gather is None:
+        columns = _read(plan, readers, plan.late, positions, offsets)
+    else:
+        found = gather.by_place(positions, offsets)
+        columns = _with_rest(plan, readers, found, positions, offsets)
+    return table_of(plan, finish(plan, len(positions), columns))
+
+
+def _read(
+    plan: ScanPlan,
+    readers: Readers,
+    projection: Projection,
+    positions: Integers,
+    offsets: Integers,
+) -> Columns:
+    """Read rows fragment by fragment, and bring them into their order."""
     keys = positions << OFFSET_BITS | offsets
     if bool((keys[1:] > keys[:-1]).all()):
-        columns = _gather(plan, readers, keys)
-    else:
-        keys, places = _distinct(keys)
-        columns = reorder(_gather(plan, readers, keys), places)
-    piece = finish(plan, len(positions), columns) if len(positions) else _nothing(plan)
-    return table_of(plan, piece)
+        return _gather(plan, readers, projection, keys)
+    keys, places = _distinct(keys)
+    return reorder(_gather(plan, readers, projection, keys), places)
 
 
 def _distinct(keys: Integers) -> tuple[Integers, Integers]:
@@ -178,21 +235,20 @@ def _nothing(plan: ScanPlan) -> Piece:
     return Piece(0, [[] for _ in plan.types])
 
 
-def _gather(plan: ScanPlan, readers: Readers, keys: Integers) -> Columns:
+def _gather(plan: ScanPlan, readers: Readers, projection: Projection, keys: Integers) -> Columns:
     """Read the rows of each fragment; keys are its position and the offset, ascending."""
     positions = keys >> OFFSET_BITS
     offsets = keys & MAX_OFFSET
     edges = [0, *(np.flatnonzero(positions[1:] != positions[:-1]) + 1).tolist(), len(keys)]
-    columns: Columns = [[] for _ in plan.names]
-    if not len(keys):
-        return columns
+    columns: Columns = [[] for _ in range(len(projection))]
 
     def read(part: tuple[int, int]) -> Columns:
         start, stop = part
         reader = readers[int(positions[start])]
-        found = reader.read(plan.late, offsets[start:stop])
-        for slot, field in plan.blobs:
-            found[slot] = read_payloads(reader.opened, field, found[slot])
+        found = reader.read(projection, offsets[start:stop])
+        if projection is plan.late:
+            for slot, field in plan.blobs:
+                found[slot] = read_payloads(reader.opened, field, found[slot])
         return found
 
     for found in spread(read, pairwise(edges), readers.source.store.width):

@@ -17,6 +17,7 @@ An entry that stands for a null or empty list has no value; it is *invisible*.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -77,6 +78,14 @@ def layers_of(items: Sequence[Layer]) -> Layers:
     max_def = len(depths) - 1
     visible = max_def if max_visible is None else max_visible
     return Layers(tuple(items), lists, max_def, visible, tuple(depths))
+
+
+@lru_cache(maxsize=256)
+def any_layers(are_lists: tuple[bool, ...]) -> Layers:
+    """Return layers in which anything may be null, and every list empty, from the leaf outwards."""
+    return layers_of(
+        [Layer.NULL_AND_EMPTY_LIST if is_list else Layer.NULLABLE_ITEM for is_list in are_lists]
+    )
 
 
 class Node(NamedTuple):

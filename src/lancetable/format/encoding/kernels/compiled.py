@@ -49,6 +49,11 @@ class Library(Encoders):
         declare(self._dll, _SIGNATURES)
         super().__init__(self._dll)
 
+    @property
+    def dll(self) -> ctypes.CDLL:
+        """The library itself, for the functions that other modules describe."""
+        return self._dll
+
     def unpack(self, data: Bytes, starts: Integers, widths: Integers, out: Array) -> None:
         """Unpack blocks of 1024 values; block i has ``widths[i]`` bits a value."""
         self._dll.lt_unpack(

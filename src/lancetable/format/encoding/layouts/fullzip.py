@@ -87,7 +87,7 @@ class OpenFullZip:
     def __init__(
         self, layout: FullZip, page: Page, starts: Integers | None, *, is_mapped: bool
     ) -> None:
-        self._layout = layout
+        self.layout = self._layout = layout
         self._zipped = layout.zipped
         self._buffer = page.buffer(0)
         self._starts = starts
@@ -106,6 +106,15 @@ class OpenFullZip:
         if self._starts is not None or self._data is None or self._zipped.control_bytes:
             return None
         return self._data[row * stride : (row + 1) * stride].tobytes()
+
+    @property
+    def is_strided(self) -> bool:
+        """True when the place of a row is a product."""
+        return self._starts is None
+
+    def mapped(self) -> Reading[Bytes]:
+        """Return the bytes of all entries, which are mapped."""
+        return self._whole()
 
     def _read_strided(self, rows: Rows) -> Reading[Entries]:
         stride = self._zipped.stride

@@ -91,7 +91,7 @@ class MiniBlock:
             index = parse_row_index(views[-1], len(counts), page.rows)
         elif not self.layers.max_rep and page.rows != self.items:
             raise CorruptError(f"a page of {page.rows} rows holds {self.items} values")
-        tables = _Tables(starts, counts, items, index)
+        tables = ChunkTables(starts, counts, items, index)
         return MiniBlockPage(self, page, tables, is_mapped=is_mapped)
 
     def _chunk_table(self, words: Bytes, chunks: PageBuffer) -> tuple[Integers, Integers]:
@@ -118,7 +118,7 @@ class MiniBlock:
         return starts, counts
 
 
-class _Tables(NamedTuple):
+class ChunkTables(NamedTuple):
     """What a page says about its chunks; ``starts`` has one number more than there are chunks."""
 
     starts: Integers
@@ -131,13 +131,14 @@ class MiniBlockPage:
     """A mini-block page whose tables are known."""
 
     def __init__(
-        self, layout: MiniBlock, page: Page, tables: "_Tables", *, is_mapped: bool
+        self, layout: MiniBlock, page: Page, tables: ChunkTables, *, is_mapped: bool
     ) -> None:
-        self._layout = layout
+        self.layout = self._layout = layout
+        self.tables = tables
         self._buffer = page.buffer(1)
         self._rows = page.rows
         self._starts, self._counts, self._items, self._index = tables
-        self._firsts = np.zeros(len(self._counts) + 1, np.int64)
+        self.firsts = self._firsts = np.zeros(len(self._counts) + 1, np.int64)
         np.cumsum(self._counts, out=self._firsts[1:])
         self._is_mapped = is_mapped
         self._uniform = int(self._counts[0]) if _is_uniform(self._counts) else 0
@@ -167,6 +168,16 @@ class MiniBlockPage:
         chunk = self._chunk_of(row)
         inside = row - chunk * self._uniform if self._uniform else row - int(self._firsts[chunk])
         return values.pick(Chunks(parts.buffers, self._counts), chunk, inside)
+
+    @property
+    def shift(self) -> int:
+        """All chunks but the last hold ``1 << shift`` values; -1 when they do not."""
+        return (self._shift or -1) if len(self._counts) > 1 else 15
+
+    def mapped(self) -> Reading[Bytes]:
+        """Return the bytes of all chunks, which are mapped."""
+        (view,) = yield [self._buffer.whole()]
+        return np.frombuffer(view, np.uint8)
 
     def _read_range(self, rows: range) -> Reading[Entries]:
         first, last = self._chunk_of(rows.start), self._chunk_of(rows.stop - 1)

@@ -1,0 +1,240 @@
+"""Single rows of mapped columns, in any order, without decoding their neighbours.
+
+The columns of many data files are read in one go: a leaf has a slot per file, the slot the records
+of the file's pages (``cards.py``), and the compiled functions walk through all rows of all leaves.
+What they write lies in one piece of memory from the Arrow pool, of which the arrays of the result
+are parts.
+"""
+
+import ctypes
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lancetable.format.encoding.assemble import LeafRun
+from lancetable.format.encoding.base import Integers, Levels
+from lancetable.format.encoding.kernels.addressing import (
+    ColumnRecord,
+    Columns,
+    Gather,
+    Out,
+)
+from lancetable.format.encoding.leaf import Kind, Shape, check_text
+from lancetable.format.encoding.repdef import Layers, Mask, unravel
+
+MISSING_ROOM = 1024
+ASCII_END = 128
+
+OUTS = {
+    Shape.FIXED: Out.FIXED,
+    Shape.BOOL: Out.BITS,
+    Shape.VARIABLE: Out.TEXT,
+    Shape.LIST: Out.FIXED,
+}
+
+
+class GatherLeaf(NamedTuple):
+    """A leaf of the result: its kind, and the full layers of its column."""
+
+    kind: Kind
+    layers: Layers
+    out: Out
+    width: int
+    has_lists: bool
+
+
+class Places(NamedTuple):
+    """Where rows are: addresses of the slot of each, 0 for the first only, and of its number."""
+
+    positions: int
+    offsets: int
+    rows: int
+    kept: object = None
+
+
+class Missing(NamedTuple):
+    """A page that has to be opened: of which leaf, in which slot, which of its pages."""
+
+    leaf: int
+    slot: int
+    page: int
+
+
+def places_of(offsets: Integers, positions: Integers | None = None) -> Places:
+    """Return the places of rows from arrays."""
+    kept = (
+        np.ascontiguousarray(offsets),
+        None if positions is None else np.ascontiguousarray(positions),
+    )
+    return Places(
+        0 if kept[1] is None else _address(kept[1]), _address(kept[0]), len(offsets), kept
+    )
+
+
+def gather_leaf(kind: Kind, layers: Layers) -> GatherLeaf | None:
+    """Return how a leaf is gathered; None for kinds that are not."""
+    out = OUTS.get(kind.shape)
+    width = kind.width
+    if kind.shape is Shape.LIST:
+        inside = kind.children[0]
+        width = inside.width * kind.size
+        if inside.shape is not Shape.FIXED:
+            return None
+    if out is None or (out is Out.FIXED and width == 0):
+        return None
+    return GatherLeaf(kind, layers, out, width, layers.max_rep > 0)
+
+
+class GatherPlan(NamedTuple):
+    """Leaves that are read together, and their records as far as every request shares them."""
+
+    leaves: tuple[GatherLeaf, ...]
+    records: type["ctypes.Array[ColumnRecord]"]
+    template: bytes
+    has_lists: bool
+
+
+def gather_plan(leaves: Sequence[GatherLeaf], slots: Sequence[int]) -> GatherPlan:
+    """Plan to read leaves whose slots are at these addresses."""
+    kind = ColumnRecord * len(leaves)
+    records = kind()
+    for record, leaf, address in zip(records, leaves, slots, strict=True):
+        record.slots, record.out, record.width = address, leaf.out, leaf.width
+        record.has_lists = leaf.has_lists
+    return GatherPlan(tuple(leaves), kind, bytes(records), any(leaf.has_lists for leaf in leaves))
+
+
+def gather(
+    library: Gather, plan: GatherPlan, places: Places, open_page: Callable[[Missing], None]
+) -> Sequence[LeafRun | None]:
+    """Read rows of leaves.
+
+    Args:
+        library: the compiled functions.
+        plan: what to read.
+        places: which rows.
+        open_page: completes the record of a page, or marks it as unreadable.
+
+    Returns:
+        For each leaf its rows; None where a page has a shape of its own or is damaged, which its
+        own reader will tell.
+    """
+    columns = plan.records.from_buffer_copy(plan.template)
+    found = _run(library, plan, columns, places)
+    if found is not None:
+        return found
+    _open_missing(library, columns, places, open_page)
+    chosen = [number for number, column in enumerate(columns) if not column.is_unreadable]
+    if len(chosen) == len(columns):
+        found = _run(library, plan, columns, places)
+        if found is not None:
+            return found
+    runs: list[LeafRun | None] = [None] * len(columns)
+    for number in chosen:
+        alone = gather_plan([plan.leaves[number]], [columns[number].slots])
+        one = _run(library, alone, alone.records.from_buffer_copy(alone.template), places)
+        runs[number] = None if one is None else one[0]
+    return runs
+
+
+def _open_missing(
+    library: Gather, columns: Columns, places: Places, open_page: Callable[[Missing], None]
+) -> None:
+    listed = array("q", bytes(MISSING_ROOM * 24))
+    address = listed.buffer_info()[0]
+    arguments = (columns, len(columns), places.positions, places.offsets, places.rows)
+    while True:
+        count = library.missing(*arguments, address, MISSING_ROOM)
+        if not count:
+            return
+        for missing in dict.fromkeys(zip(*[iter(listed[: 3 * count])] * 3, strict=True)):
+            open_page(Missing(*missing))
+
+
+def _run(
+    library: Gather, plan: GatherPlan, columns: Columns, places: Places
+) -> list[LeafRun] | None:
+    positions, offsets, rows, _ = places
+    count = len(columns)
+    if plan.has_lists and library.count(columns, count, positions, offsets, rows) < 0:
+        return None
+    sizes = array("q", (0, 0))
+    library.layout(columns, count, rows, sizes.buffer_info()[0])
+    buffer = pa.allocate_buffer(sizes[0])
+    base = buffer.address
+    meanwhile = bytearray(sizes[1])
+    scratch = (ctypes.c_char * sizes[1]).from_buffer(meanwhile) if sizes[1] else None
+    size = library.values(columns, count, positions, offsets, rows, base, scratch)
+    if size < 0:
+        return None
+    text = pa.allocate_buffer(size)
+    if library.text(columns, count, rows, text.address) < 0:
+        return None
+    memory = _Memory(buffer, base, text, text.address)
+    return [
+        _leaf_run(leaf, column, memory, rows)
+        for leaf, column in zip(plan.leaves, columns, strict=True)
+    ]
+
+
+class _Memory(NamedTuple):
+    """What was written: levels, values and offsets in one buffer, text in another."""
+
+    buffer: pa.Buffer
+    base: int
+    text: pa.Buffer
+    text_base: int
+
+    def levels(self, address: int, count: int) -> Levels:
+        """Return a part as levels."""
+        return np.frombuffer(self.buffer, np.uint16, count, address - self.base)
+
+
+def _leaf_run(leaf: GatherLeaf, column: Any, memory: _Memory, rows: int) -> LeafRun:  # noqa: ANN401
+    kind, layers, out, width, has_lists = leaf
+    items = column.items if has_lists else rows
+    place = column.values - memory.base
+    if out == Out.TEXT:
+        buffers = [
+            None,
+            memory.buffer.slice(place, (items + 1) * width),
+            memory.text.slice(column.text - memory.text_base, column.bytes),
+        ]
+    else:
+        size = items * width if width else (items + 7) // 8
+        buffers = [None, memory.buffer.slice(place, size)]
+    def_ = validity = None
+    if column.any_level:
+        def_ = memory.levels(column.def_, column.entries if has_lists else rows)
+        validity = (def_[def_ <= layers.max_visible] if has_lists else def_) == 0
+    made = _array(kind, items, buffers, validity)
+    if kind.is_text and column.any_byte >= ASCII_END:
+        check_text(made)
+    if len(layers.items) == 1:
+        return LeafRun(made, ())
+    rep = memory.levels(column.rep, column.entries) if has_lists else None
+    return LeafRun(made, unravel(rep, def_, layers, items))
+
+
+def _array(
+    kind: Kind, count: int, buffers: list[pa.Buffer | None], validity: Mask | None
+) -> pa.Array:
+    children = None
+    if kind.shape is Shape.LIST:
+        inside = kind.children[0]
+        children = [pa.Array.from_buffers(inside.type, count * kind.size, buffers, 0)]
+        buffers = [None]
+    nulls = 0
+    if validity is not None:
+        nulls = count - int(np.count_nonzero(validity))
+        buffers[0] = pa.py_buffer(np.packbits(validity, bitorder="little")) if nulls else None
+    return pa.Array.from_buffers(kind.type, count, buffers, nulls, 0, children)
+
+
+def _address(values: npt.NDArray[Any]) -> int:
+    place: int = values.__array_interface__["data"][0]
+    return place

@@ -1,0 +1,697 @@
+/* Single values out of mapped pages, addressed without decoding their neighbours.
+ *
+ * format/encoding/gather.py describes pages and columns in records of 64-bit words, in the order of
+ * the structs below. A page's own tables (chunks, row index, dictionary) were checked when it was
+ * opened; everything that is read from the chunks is checked here. A function returns a negative
+ * number when it cannot go on: because a page was not opened yet, or has a shape of its own, or
+ * because bytes contradict each other. `lt_gather_missing` tells the first two from the last, and
+ * what is left is read with the NumPy kernels, which say what is wrong.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* In kernels.c. */
+void lt_unpack(const uint8_t *data, const int64_t *starts, const int64_t *widths, int64_t blocks,
+               int64_t bits, void *out);
+int64_t lt_levels(const uint8_t *data, const int64_t *starts, const int64_t *sizes,
+                  const int64_t *counts, int64_t pieces, int64_t width, uint16_t *out);
+
+enum { UNREADABLE = -1, UNOPENED, FLAT, BITS, PACKED, TEXT, STRIDED, CONSTANT };
+enum { NO_LEVELS, RAW_LEVELS, INLINE_LEVELS, PACKED_LEVELS, RUN_LEVELS };
+enum { FIXED_OUT = 1, BITS_OUT, TEXT_OUT };
+enum { MOST_LEVELS = 1 << 16 };
+
+typedef struct {
+  const uint8_t *data;       /* the chunks, the strided values, or the constant value */
+  int64_t size;
+  const int64_t *starts;     /* where each chunk starts, and where the last one ends */
+  const int64_t *firsts;     /* values before each chunk, and of all */
+  const int64_t *row_firsts; /* rows that start before each chunk; only with lists */
+  int64_t chunks, shift;     /* all chunks but the last hold 1 << shift values; -1: they differ */
+  int64_t rows, first_row;
+  int64_t kind, width;       /* bytes of a value, or of an offset of text */
+  int64_t header, is_large;
+  int64_t rep_kind, rep_width, def_kind, def_width;
+  const uint16_t *level_map; /* what each definition level is called in the result */
+  int64_t max_rep, max_def, max_visible;
+  const uint64_t *symbols;   /* of FSST, or none */
+  const uint8_t *lengths;
+  const uint8_t *items;      /* of a dictionary, or none */
+  const int64_t *item_edges; /* when the items are text */
+  int64_t item_count, item_width;
+} page_t;
+
+typedef struct {
+  const page_t *pages;
+  int64_t count;
+} slot_t;
+
+/* Where a value is: first its chunk and its number there, later its bytes. */
+typedef struct {
+  const page_t *page;
+  union {
+    int64_t chunk;
+    const uint8_t *at;
+  };
+  union {
+    int64_t inside;
+    int64_t size;
+  };
+} place_t;
+
+typedef struct {
+  const slot_t *slots;
+  int64_t out, width, has_lists;
+  int64_t entries, items, bytes;   /* levels, values and bytes of text of the result */
+  int64_t any_level, any_byte;     /* what all definition levels, all bytes of text have set */
+  uint8_t *values;
+  void *offsets;
+  uint16_t *rep, *def;
+  place_t *places;                 /* of the values; with lists or text */
+  uint8_t *text;
+  int64_t is_unreadable;           /* some page of it has a shape of its own */
+} column_t;
+
+typedef struct {
+  const uint8_t *rep, *def, *values;
+  int64_t rep_size, def_size, size, levels, count;
+} chunk_t;
+
+typedef struct {
+  const uint8_t *at;
+  int64_t size;
+  uint64_t word;
+} value_t;
+
+static int64_t padded(int64_t size) { return (size + 7) / 8 * 8; }
+
+static uint16_t word16(const uint8_t *at) {
+  uint16_t word;
+  memcpy(&word, at, 2);
+  return word;
+}
+
+static int64_t last_not_above(const int64_t *edges, int64_t count, int64_t wanted) {
+  int64_t low = 0, high = count; /* edges[low] <= wanted < edges[high], as far as it is known */
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    if (edges[middle] <= wanted)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static int take_apart(const page_t *page, int64_t number, chunk_t *chunk) {
+  if (number < 0 || number >= page->chunks) return -1;
+  const int64_t start = page->starts[number], size = page->starts[number + 1] - start;
+  const uint8_t *at = page->data + start, *word = at;
+  int64_t place = page->header;
+  if (size < place) return -1;
+  chunk->count = page->shift >= 0 && number + 1 < page->chunks
+                     ? (int64_t)1 << page->shift
+                     : page->firsts[number + 1] - page->firsts[number];
+  chunk->levels = word16(word);
+  word += 2;
+  chunk->rep_size = chunk->def_size = 0;
+  if (page->rep_kind) {
+    chunk->rep_size = word16(word);
+    word += 2;
+  }
+  if (page->def_kind) {
+    chunk->def_size = word16(word);
+    word += 2;
+  }
+  chunk->size = word16(word);
+  if (page->is_large) chunk->size |= (int64_t)word16(word + 2) << 16;
+  chunk->rep = at + place;
+  place += padded(chunk->rep_size);
+  chunk->def = at + place;
+  place += padded(chunk->def_size);
+  chunk->values = at + place;
+  place += padded(chunk->size);
+  return place > size ? -1 : 0;
+}
+
+/* Value `index` of a packed block of 1024; see kernels/bitpack.py for the order. */
+static uint64_t unpacked(const uint8_t *block, int64_t bits, int64_t width, int64_t index) {
+  static const uint8_t ORDER[8] = {0, 4, 2, 6, 1, 5, 3, 7};
+  const int64_t lanes = 1024 / bits, column = index & 127, lane = column & (lanes - 1);
+  const int64_t row = ORDER[(column - lane) / 16] * 8 + (index >> 7);
+  const int64_t bit = row * width, word = bit / bits, shift = bit % bits, bytes = bits / 8;
+  uint64_t low = 0, high = 0;
+  if (width == 0) return 0;
+  memcpy(&low, block + (word * lanes + lane) * bytes, (size_t)bytes);
+  low >>= shift;
+  if (shift + width > bits) {
+    memcpy(&high, block + ((word + 1) * lanes + lane) * bytes, (size_t)bytes);
+    low |= high << (bits - shift);
+  }
+  return width == 64 ? low : low & (((uint64_t)1 << width) - 1);
+}
+
+/* All levels of one kind of a chunk. */
+static int decode_levels(const uint8_t *data, int64_t size, int64_t count, int64_t kind,
+                         int64_t width, uint16_t *out) {
+  const int64_t zero = 0;
+  if (kind == RAW_LEVELS) {
+    if (size < count * 2) return -1;
+    memcpy(out, data, (size_t)count * 2);
+    return 0;
+  }
+  if (kind == PACKED_LEVELS) {
+    if (width == 0) return -1;
+    return (int)lt_levels(data, &zero, &size, &count, 1, width, out);
+  }
+  if (kind == INLINE_LEVELS) {
+    uint16_t block[1024];
+    if (size < 2 || count > 1024) return -1;
+    const int64_t bits = word16(data), start = 2;
+    if (bits > 16 || size != 2 + 128 * bits) return -1;
+    lt_unpack(data, &start, &bits, 1, 16, block);
+    memcpy(out, block, (size_t)count * 2);
+    return 0;
+  }
+  if (kind == RUN_LEVELS) {
+    uint64_t bytes;
+    if (size < 8) return -1;
+    memcpy(&bytes, data, 8);
+    if (bytes > (uint64_t)(size - 8) || (uint64_t)size - 8 - bytes != bytes / 2 || bytes % 2)
+      return -1;
+    const uint8_t *runs = data + 8, *lengths = runs + bytes;
+    int64_t done = 0;
+    for (uint64_t run = 0; run < bytes / 2; run++) {
+      const uint16_t level = word16(runs + 2 * run);
+      for (int64_t left = lengths[run]; left > 0 && done < count; left--) out[done++] = level;
+    }
+    return done == count ? 0 : -1;
+  }
+  return -1;
+}
+
+/* One definition level of a chunk without lists. */
+static int level_at(const page_t *page, const chunk_t *chunk, int64_t index) {
+  const uint8_t *data = chunk->def;
+  const int64_t size = chunk->def_size, count = chunk->levels;
+  if (count != chunk->count || index >= count) return -1;
+  if (page->def_kind == RAW_LEVELS) return size < count * 2 ? -1 : word16(data + 2 * index);
+  if (page->def_kind == PACKED_LEVELS) {
+    const int64_t packed = 128 * page->def_width, whole = count / 1024, tail = count % 1024;
+    const int64_t block = index / 1024, rest = size - whole * packed;
+    if (rest != tail * 2 && rest != packed) return -1;
+    if (block == whole && rest == tail * 2)
+      return word16(data + whole * packed + 2 * (index % 1024));
+    return (int)unpacked(data + block * packed, 16, page->def_width, index % 1024);
+  }
+  if (page->def_kind == INLINE_LEVELS) {
+    if (size < 2 || count > 1024) return -1;
+    const int64_t bits = word16(data);
+    if (bits > 16 || size != 2 + 128 * bits) return -1;
+    return (int)unpacked(data + 2, 16, bits, index);
+  }
+  if (page->def_kind == RUN_LEVELS) {
+    uint64_t bytes;
+    if (size < 8) return -1;
+    memcpy(&bytes, data, 8);
+    if (bytes > (uint64_t)(size - 8) || (uint64_t)size - 8 - bytes != bytes / 2 || bytes % 2)
+      return -1;
+    const uint8_t *lengths = data + 8 + bytes;
+    for (uint64_t run = 0; run < bytes / 2; run++) {
+      if (index < lengths[run]) return word16(data + 8 + 2 * run);
+      index -= lengths[run];
+    }
+  }
+  return -1;
+}
+
+static int item_of(const page_t *page, value_t *value) {
+  const uint64_t index = value->word;
+  if (index >= (uint64_t)page->item_count) return -1;
+  if (page->item_edges) {
+    value->at = page->items + page->item_edges[index];
+    value->size = page->item_edges[index + 1] - page->item_edges[index];
+  } else {
+    value->at = page->items + index * (uint64_t)page->item_width;
+    value->size = page->item_width;
+  }
+  return 0;
+}
+
+static int value_in(const page_t *page, const chunk_t *chunk, int64_t inside, value_t *value) {
+  const uint8_t *data = chunk->values;
+  const int64_t size = chunk->size, count = chunk->count, width = page->width;
+  if (inside < 0 || inside >= count) return -1;
+  switch (page->kind) {
+    case FLAT:
+      if (count * width > size) return -1;
+      value->at = data + inside * width;
+      value->size = width;
+      if (page->items) {
+        value->word = 0;
+        memcpy(&value->word, value->at, (size_t)width);
+      }
+      break;
+    case BITS:
+      if ((count + 7) / 8 > size) return -1;
+      value->word = data[inside >> 3] >> (inside & 7) & 1;
+      return 0;
+    case PACKED: {
+      uint64_t bits = 0;
+      if (size < width || count > 1024) return -1;
+      memcpy(&bits, data, (size_t)width);
+      if (bits > (uint64_t)width * 8 || size != width + 128 * (int64_t)bits) return -1;
+      value->word = unpacked(data + width, width * 8, (int64_t)bits, inside);
+      value->at = (const uint8_t *)&value->word;
+      value->size = width;
+      break;
+    }
+    case TEXT: {
+      uint64_t first = 0, last = 0;
+      const int64_t edges = (count + 1) * width;
+      if (edges > size) return -1;
+      memcpy(&first, data + inside * width, (size_t)width);
+      memcpy(&last, data + (inside + 1) * width, (size_t)width);
+      if (first < (uint64_t)edges || first > last || last > (uint64_t)size) return -1;
+      value->at = data + first;
+      value->size = (int64_t)(last - first);
+      return 0;
+    }
+    default:
+      return -1;
+  }
+  return page->items ? item_of(page, value) : 0;
+}
+
+static const page_t *page_of(const slot_t *slot, int64_t row) {
+  int64_t low = 0, high = slot->count;
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    if (slot->pages[middle].first_row <= row)
+      low = middle;
+    else
+      high = middle;
+  }
+  if (high <= low) return NULL;
+  const page_t *page = slot->pages + low;
+  return row < page->first_row || row >= page->first_row + page->rows ? NULL : page;
+}
+
+static int64_t text_size(const page_t *page, const value_t *value) {
+  if (!page->symbols || page->items) return value->size;
+  const uint8_t *from = value->at, *end = from + value->size;
+  int64_t size = 0;
+  while (from < end) {
+    const uint8_t code = *from++;
+    if (code == 255) {
+      if (from++ == end) return -1;
+      size++;
+    } else {
+      if (page->lengths[code] == 0) return -1;
+      size += page->lengths[code];
+    }
+  }
+  return size;
+}
+
+/* Returns where the next value goes; NULL when there is no room, as the bytes changed meanwhile. */
+static uint8_t *put_text(const page_t *page, const value_t *value, uint8_t *to, uint8_t *limit) {
+  if (!page->symbols || page->items) {
+    if (limit - to < value->size) return NULL;
+    memcpy(to, value->at, (size_t)value->size);
+    return to + value->size;
+  }
+  const uint8_t *from = value->at, *end = from + value->size;
+  while (from < end) {
+    const uint8_t code = *from++;
+    if (code == 255) {
+      if (from == end || to == limit) return NULL;
+      *to++ = *from++;
+    } else if (limit - to >= 8) {
+      memcpy(to, &page->symbols[code], 8);
+      to += page->lengths[code];
+    } else {
+      if (limit - to < page->lengths[code]) return NULL;
+      memcpy(to, &page->symbols[code], page->lengths[code]);
+      to += page->lengths[code];
+    }
+  }
+  return to;
+}
+
+/* Where rows stand: the fragment of each and its number in it. `starts` counts the rows before each
+ * fragment. Returns how many rows are in fragments that are not ready, or -1 for a row that is
+ * not there. */
+int64_t lt_gather_places(const int64_t *rows, int64_t count, const int64_t *starts,
+                         int64_t fragments, const uint8_t *ready, int64_t *positions,
+                         int64_t *offsets) {
+  int64_t missing = 0;
+  for (int64_t i = 0; i < count; i++) {
+    if (rows[i] < 0 || rows[i] >= starts[fragments]) return -1;
+    const int64_t position = last_not_above(starts, fragments, rows[i]);
+    positions[i] = position;
+    offsets[i] = rows[i] - starts[position];
+    missing += !ready[position];
+  }
+  return missing;
+}
+
+/* Lists the unopened pages that hold rows: number of column, fragment and page for each, up to
+ * `room` of them. Marks the columns of which a page cannot be read. Returns how many were listed. */
+int64_t lt_gather_missing(column_t *columns, int64_t count, const int64_t *positions,
+                          const int64_t *offsets, int64_t rows, int64_t *out, int64_t room) {
+  int64_t found = 0;
+  for (int64_t i = 0; i < count; i++) {
+    const page_t *before = NULL;
+    for (int64_t j = 0; j < rows && found < room; j++) {
+      const int64_t position = positions ? positions[j] : 0;
+      const slot_t *slot = columns[i].slots + position;
+      const page_t *page = page_of(slot, offsets[j]);
+      if (!page || page->kind == UNREADABLE) columns[i].is_unreadable = 1;
+      if (!page || page->kind != UNOPENED || page == before) continue;
+      before = page;
+      out[3 * found] = i;
+      out[3 * found + 1] = position;
+      out[3 * found + 2] = page - slot->pages;
+      found++;
+    }
+  }
+  return found;
+}
+
+/* The levels of a chunk with lists, kept while the next row is in the same chunk. */
+typedef struct {
+  const page_t *page;
+  int64_t chunk, entries, rows;
+  uint16_t rep[MOST_LEVELS], def[MOST_LEVELS];
+  int32_t starts[MOST_LEVELS + 1]; /* entries that start a row */
+  int32_t seen[MOST_LEVELS + 1];   /* values before each entry */
+} levels_t;
+
+static int load_levels(levels_t *levels, const page_t *page, int64_t number) {
+  chunk_t chunk;
+  if (levels->page == page && levels->chunk == number) return 0;
+  levels->page = NULL;
+  if (take_apart(page, number, &chunk)) return -1;
+  const int64_t entries = chunk.levels;
+  if (decode_levels(chunk.rep, chunk.rep_size, entries, page->rep_kind, page->rep_width,
+                    levels->rep))
+    return -1;
+  if (page->def_kind && decode_levels(chunk.def, chunk.def_size, entries, page->def_kind,
+                                      page->def_width, levels->def))
+    return -1;
+  int32_t rows = 0, seen = 0;
+  for (int64_t i = 0; i < entries; i++) {
+    const int64_t def = page->def_kind ? levels->def[i] : 0;
+    if (levels->rep[i] > page->max_rep || def > page->max_def) return -1;
+    if (levels->rep[i] == page->max_rep) levels->starts[rows++] = (int32_t)i;
+    levels->seen[i] = seen;
+    seen += def <= page->max_visible;
+  }
+  levels->starts[rows] = (int32_t)entries;
+  levels->seen[entries] = seen;
+  if (seen != chunk.count) return -1;
+  if (rows != page->row_firsts[number + 1] - page->row_firsts[number]) return -1;
+  levels->page = page;
+  levels->chunk = number;
+  levels->entries = entries;
+  levels->rows = rows;
+  return 0;
+}
+
+/* Where a row's entries are in one chunk: from `first` to before `last`. */
+static void part_of(const levels_t *levels, int64_t row, int64_t *first, int64_t *last) {
+  const int64_t inside = row - levels->page->row_firsts[levels->chunk];
+  *first = inside < 0 ? 0 : inside < levels->rows ? levels->starts[inside] : levels->entries;
+  *last = inside + 1 < 0 ? 0 : levels->starts[inside + 1 > levels->rows ? levels->rows : inside + 1];
+}
+
+/* Counts the entries and values of rows with lists, or writes their levels and places. */
+static int64_t walk_lists(column_t *column, const int64_t *positions, const int64_t *offsets,
+                          int64_t count, levels_t *levels, int is_writing) {
+  int64_t entries = 0, items = 0;
+  column->any_level = 0;
+  for (int64_t i = 0; i < count; i++) {
+    const page_t *page = page_of(column->slots + (positions ? positions[i] : 0), offsets[i]);
+    if (!page || page->kind <= UNOPENED || !page->row_firsts || page->chunks == 0) return -1;
+    const int64_t row = offsets[i] - page->first_row;
+    int64_t chunk = last_not_above(page->row_firsts, page->chunks, row);
+    int64_t is_first = 1;
+    for (; chunk < page->chunks && (is_first || page->row_firsts[chunk] <= row + 1); chunk++) {
+      int64_t first, last;
+      if (load_levels(levels, page, chunk)) return -1;
+      part_of(levels, row, &first, &last);
+      if (is_first && (first >= last || levels->rep[first] != page->max_rep)) return -1;
+      is_first = 0;
+      for (int64_t entry = first; is_writing && entry < last; entry++) {
+        const int64_t def = page->def_kind ? levels->def[entry] : 0;
+        column->rep[entries + entry - first] = levels->rep[entry];
+        column->def[entries + entry - first] = page->level_map[def];
+        column->any_level |= page->level_map[def];
+        if (def <= page->max_visible) {
+          const place_t place = {page, {chunk}, {levels->seen[entry]}};
+          column->places[items + levels->seen[entry] - levels->seen[first]] = place;
+        }
+      }
+      items += levels->seen[last] - levels->seen[first];
+      entries += last - first;
+      /* The row goes on only if its entries reach the end of the chunk. */
+      if (last < levels->entries) break;
+    }
+  }
+  column->entries = entries;
+  column->items = items;
+  return 0;
+}
+
+static int64_t all_lists(column_t *columns, int64_t count, const int64_t *positions,
+                         const int64_t *offsets, int64_t rows, int is_writing) {
+  levels_t *levels = malloc(sizeof *levels);
+  int64_t outcome = 0;
+  if (!levels) return -1;
+  levels->page = NULL;
+  for (int64_t i = 0; i < count && !outcome; i++)
+    if (columns[i].has_lists)
+      outcome = walk_lists(columns + i, positions, offsets, rows, levels, is_writing);
+  free(levels);
+  return outcome;
+}
+
+/* Sets `entries` and `items` of the columns with lists. */
+int64_t lt_gather_count(column_t *columns, int64_t count, const int64_t *positions,
+                        const int64_t *offsets, int64_t rows) {
+  return all_lists(columns, count, positions, offsets, rows, 0);
+}
+
+static int put_offset(column_t *column, int64_t i, int64_t offset) {
+  if (column->width == 8) {
+    ((int64_t *)column->offsets)[i] = offset;
+    return 0;
+  }
+  if (offset > INT32_MAX) return -1;
+  ((int32_t *)column->offsets)[i] = (int32_t)offset;
+  return 0;
+}
+
+/* Values are found in groups, in steps that ask for memory which the next step looks at. */
+enum { GROUP = 32 };
+
+typedef struct {
+  place_t place;
+  chunk_t chunk;
+} search_t;
+
+/* Finds the chunks of some rows or list items. */
+static int find_chunks(const column_t *column, const int64_t *positions, const int64_t *offsets,
+                       int64_t first, int64_t count, search_t *found) {
+  for (int64_t i = 0; i < count; i++) {
+    place_t *place = &found[i].place;
+    if (column->has_lists) {
+      *place = column->places[first + i];
+    } else {
+      const int64_t offset = offsets[first + i];
+      const page_t *page = page_of(column->slots + (positions ? positions[first + i] : 0), offset);
+      if (!page || page->kind <= UNOPENED) return -1;
+      const int64_t row = offset - page->first_row;
+      place->page = page;
+      place->chunk = 0;
+      place->inside = row;
+      if (page->kind == STRIDED) {
+        __builtin_prefetch(page->data + row * page->width);
+        continue;
+      }
+      if (page->kind == CONSTANT) continue;
+      place->chunk = page->shift >= 0 ? row >> page->shift
+                                      : last_not_above(page->firsts, page->chunks, row);
+      if (place->chunk >= page->chunks) return -1;
+      place->inside = page->shift >= 0 ? row - (place->chunk << page->shift)
+                                       : row - page->firsts[place->chunk];
+    }
+    if (place->page->starts) {
+      if (place->chunk < 0 || place->chunk >= place->page->chunks) return -1;
+      __builtin_prefetch(place->page->data + place->page->starts[place->chunk]);
+    }
+  }
+  for (int64_t i = 0; i < count; i++) {
+    const page_t *page = found[i].place.page;
+    const int64_t inside = found[i].place.inside;
+    if (!page->starts) continue;
+    if (take_apart(page, found[i].place.chunk, &found[i].chunk)) return -1;
+    const chunk_t *chunk = &found[i].chunk;
+    if (page->kind == PACKED) {
+      uint16_t bits = 0;
+      if (chunk->size >= page->width) bits = *chunk->values;
+      const int64_t bytes = inside % 128 / 16 * 16 * bits / 8 * page->width;
+      if (bytes < chunk->size) __builtin_prefetch(chunk->values + bytes);
+    } else if (inside * page->width < chunk->size) {
+      __builtin_prefetch(chunk->values + (page->kind == BITS ? inside / 8 : inside * page->width));
+    }
+  }
+  return 0;
+}
+
+/* The bytes and the definition level of one value whose chunk is known. */
+static int find_value(const column_t *column, const search_t *found, value_t *value, int *level) {
+  const page_t *page = found->place.page;
+  *level = 0;
+  if (page->kind == STRIDED) {
+    value->at = page->data + found->place.inside * page->width;
+    value->size = page->width;
+    value->word = *value->at != 0;
+    return 0;
+  }
+  if (page->kind == CONSTANT) {
+    value->at = page->data;
+    value->size = page->size;
+    value->word = page->size && *page->data != 0;
+    return 0;
+  }
+  if (value_in(page, &found->chunk, found->place.inside, value)) return -1;
+  if (page->def_kind && !column->has_lists) {
+    const int stored = level_at(page, &found->chunk, found->place.inside);
+    if (stored < 0 || stored > page->max_def) return -1;
+    *level = page->level_map[stored];
+  }
+  return 0;
+}
+
+static int put_value(column_t *column, int64_t i, const page_t *page, const value_t *value) {
+  const int64_t width = column->width;
+  if (column->out == TEXT_OUT) {
+    column->places[i].page = page;
+    column->places[i].at = value->at;
+    column->places[i].size = value->size;
+    const int64_t size = text_size(page, value);
+    if (size < 0) return -1;
+    column->bytes += size;
+    return put_offset(column, i + 1, column->bytes);
+  }
+  if (column->out == BITS_OUT) {
+    column->values[i >> 3] |= (uint8_t)((value->word & 1) << (i & 7));
+    return 0;
+  }
+  if (value->size != width) return -1;
+  if (width == 8)
+    memcpy(column->values + i * 8, value->at, 8);
+  else
+    memcpy(column->values + i * width, value->at, (size_t)width);
+  return 0;
+}
+
+static int64_t gather_column(column_t *column, const int64_t *positions, const int64_t *offsets,
+                             int64_t rows) {
+  const int64_t count = column->has_lists ? column->items : rows;
+  search_t found[GROUP];
+  value_t value;
+  int level;
+  column->bytes = 0;
+  if (!column->has_lists) column->any_level = 0;
+  if (column->out == BITS_OUT) memset(column->values, 0, (size_t)(count + 7) / 8);
+  if (column->out == TEXT_OUT && put_offset(column, 0, 0)) return -1;
+  for (int64_t first = 0; first < count; first += GROUP) {
+    const int64_t some = count - first < GROUP ? count - first : GROUP;
+    if (find_chunks(column, positions, offsets, first, some, found)) return -1;
+    for (int64_t i = 0; i < some; i++) {
+      if (find_value(column, found + i, &value, &level)) return -1;
+      if (put_value(column, first + i, found[i].place.page, &value)) return -1;
+      if (!column->has_lists) column->def[first + i] = (uint16_t)level;
+      if (!column->has_lists) column->any_level |= level;
+    }
+  }
+  return 0;
+}
+
+static int64_t aligned(int64_t size) { return (size + 63) / 64 * 64; }
+
+/* Decides where in one piece of memory the parts of all columns go, and where in a second one what
+ * is needed only meanwhile; sets their sizes. The addresses are counted from 0 until
+ * `lt_gather_values` knows the memory. */
+void lt_gather_layout(column_t *columns, int64_t count, int64_t rows, int64_t *sizes) {
+  int64_t size = 0, meanwhile = 0;
+  for (int64_t i = 0; i < count; i++) {
+    column_t *column = columns + i;
+    const int64_t items = column->has_lists ? column->items : rows;
+    const int64_t entries = column->has_lists ? column->entries : rows;
+    column->values = (uint8_t *)(uintptr_t)size;
+    column->offsets = (uint8_t *)(uintptr_t)size;
+    if (column->out == TEXT_OUT)
+      size += aligned((items + 1) * column->width);
+    else
+      size += aligned(column->out == BITS_OUT ? (items + 7) / 8 : items * column->width);
+    column->def = (uint16_t *)(uintptr_t)size;
+    size += aligned(entries * 2);
+    column->rep = (uint16_t *)(uintptr_t)size;
+    if (column->has_lists) size += aligned(entries * 2);
+    column->places = (place_t *)(uintptr_t)meanwhile;
+    if (column->has_lists || column->out == TEXT_OUT) meanwhile += items * (int64_t)sizeof(place_t);
+  }
+  sizes[0] = size;
+  sizes[1] = meanwhile;
+}
+
+/* Fills levels, values of fixed size, offsets of text and where the text is. Returns the bytes of
+ * text of all columns, each aligned, or -1. */
+int64_t lt_gather_values(column_t *columns, int64_t count, const int64_t *positions,
+                         const int64_t *offsets, int64_t rows, uint8_t *memory,
+                         uint8_t *meanwhile) {
+  int64_t text = 0, has_lists = 0;
+  for (int64_t i = 0; i < count; i++) {
+    column_t *column = columns + i;
+    column->values = memory + (size_t)column->values;
+    column->offsets = memory + (size_t)column->offsets;
+    column->def = (uint16_t *)(memory + (size_t)column->def);
+    column->rep = (uint16_t *)(memory + (size_t)column->rep);
+    column->places = (place_t *)(meanwhile + (size_t)column->places);
+    has_lists |= column->has_lists;
+  }
+  if (has_lists && all_lists(columns, count, positions, offsets, rows, 1)) return -1;
+  for (int64_t i = 0; i < count; i++) {
+    if (gather_column(columns + i, positions, offsets, rows)) return -1;
+    columns[i].text = (uint8_t *)(uintptr_t)text;
+    text += aligned(columns[i].bytes);
+  }
+  return text;
+}
+
+/* Fills the text itself, whose size is known by now. */
+int64_t lt_gather_text(column_t *columns, int64_t count, int64_t rows, uint8_t *memory) {
+  for (int64_t i = 0; i < count; i++) {
+    column_t *column = columns + i;
+    if (column->out != TEXT_OUT) continue;
+    const int64_t values = column->has_lists ? column->items : rows;
+    column->text = memory + (size_t)column->text;
+    uint8_t *to = column->text, *limit = to + column->bytes, any_byte = 0;
+    for (int64_t j = 0; j < values; j++) {
+      const place_t *place = column->places + j;
+      const value_t value = {place->at, place->size, 0};
+      to = put_text(place->page, &value, to, limit);
+      if (!to) return -1;
+    }
+    for (int64_t j = 0; j < column->bytes; j++) any_byte |= column->text[j];
+    column->any_byte = any_byte;
+  }
+  return 0;
+}

@@ -1,0 +1,124 @@
+"""Single rows of any fragments at once, through the compiled gather.
+
+Files are opened when the first of their rows is asked for, and stay open while not too many are.
+What cannot be read this way is left out: other readers do that, fragment by fragment.
+"""
+
+import threading
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from lancetable.file import FileReader
+from lancetable.file.gathering import GatherSlots
+from lancetable.format.encoding.base import Integers
+from lancetable.format.encoding.gather import Places, places_of
+from lancetable.format.encoding.kernels.addressing import Gather
+from lancetable.fragment.projection import Projection
+
+if TYPE_CHECKING:
+    from lancetable.fragment.readers import Readers
+
+MOST_FRAGMENTS = 256
+"""A mapped file holds a descriptor, so not too many stay open."""
+
+Gathered: TypeAlias = Sequence[pa.Array | None]
+"""The columns of a projection's fields; None for those that must be read another way."""
+
+
+class _Filled:
+    """Slots of which some are filled."""
+
+    __slots__ = ("count", "kept", "ready", "ready_at", "slots")
+
+    def __init__(self, library: Gather, projection: Projection, fragments: int) -> None:
+        self.slots = GatherSlots(library, projection.fields, fragments)
+        self.ready = array("B", bytes(fragments + 1))
+        self.ready_at = self.ready.buffer_info()[0]
+        self.kept: list[FileReader] = []
+        self.count = 0
+
+
+class TableGather:
+    """Single rows of one projection of a table."""
+
+    __slots__ = ("_filled", "_library", "_lock", "_numbers", "_readers", "_starts", "projection")
+
+    def __init__(self, library: Gather, readers: "Readers", projection: Projection) -> None:
+        self._library = library
+        self._readers = readers
+        self.projection = projection
+        self._lock = threading.Lock()
+        self._starts = array("q", readers.starts)
+        self._filled = _Filled(library, projection, len(readers))
+        fields = {id(field): place for place, field in enumerate(projection.fields)}
+        self._numbers = [fields[id(field)] for field in self._filled.slots.fields]
+
+    def by_number(self, rows: "array[int]") -> Gathered | None:
+        """Return rows by their running number in a table without deletions.
+
+        None when one of them is not there.
+        """
+        count = len(rows)
+        places = array("q", bytes(16 * count))
+        positions = places.buffer_info()[0]
+        offsets = positions + 8 * count
+        filled = self._filled
+        missing = self._library.places(
+            rows.buffer_info()[0],
+            count,
+            self._starts.buffer_info()[0],
+            len(self._starts) - 1,
+            filled.ready_at,
+            positions,
+            offsets,
+        )
+        if missing < 0:
+            return None
+        if missing:
+            filled = self._fill(set(places[:count]))
+        return self._read(filled, Places(positions, offsets, count, places))
+
+    def by_place(self, positions: Integers, offsets: Integers) -> Gathered:
+        """Return rows by the places of their fragments and their offsets in them."""
+        filled = self._fill(np.unique(positions).tolist())
+        return self._read(filled, places_of(offsets, positions))
+
+    def _read(self, filled: _Filled, places: Places) -> Gathered:
+        found = filled.slots.read(places)
+        if len(found) == len(self.projection.fields):
+            return found
+        columns: list[pa.Array | None] = [None] * len(self.projection.fields)
+        for place, column in zip(self._numbers, found, strict=True):
+            columns[place] = column
+        return columns
+
+    def _fill(self, positions: Iterable[int]) -> _Filled:
+        with self._lock:
+            filled = self._filled
+            wanted = [position for position in positions if not filled.ready[position]]
+            if filled.count and filled.count + len(wanted) > MOST_FRAGMENTS:
+                filled = _Filled(self._library, self.projection, len(self._readers))
+                wanted = list(positions)
+                self._filled = filled
+            for position in wanted:
+                self._fill_one(filled, position)
+            return filled
+
+    def _fill_one(self, filled: _Filled, position: int) -> None:
+        opened = self._readers[position].opened
+        numbers = {id(field): number for number, field in enumerate(filled.slots.fields)}
+        for read in self.projection.plan(opened.files).reads:
+            reader = opened.file(read.file)
+            if not isinstance(reader, FileReader):
+                continue
+            for field in read.fields:
+                cards = reader.cards(field) if id(field) in numbers else None
+                if cards is not None:
+                    filled.slots.fill(position, numbers[id(field)], cards)
+            filled.kept.append(reader)
+        filled.ready[position] = 1
+        filled.count += 1
