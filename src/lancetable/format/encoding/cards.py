@@ -90,7 +90,9 @@ def _mini_block(page: Page, opened: MiniBlockPage, data: Bytes, kind: Kind) -> C
     shape, layers = layout.shape, layout.layers
     stored = _stored(layout.values, kind, is_dictionary=tables.items is not None)
     rep, def_ = _levels(shape.rep), _levels(shape.def_)
-    if stored is None or rep is None or def_ is None or shape.buffer_count != 1:
+    if stored is None or rep is None or def_ is None:
+        return None
+    if shape.buffer_count != (2 if stored.code is Values.RUNS else 1):
         return None
     if (layers.max_rep > 0) != (tables.row_index is not None) or (layers.max_rep > 0) != bool(rep):
         return None
@@ -195,7 +197,9 @@ def _stored(values: Compression, kind: Kind, *, is_dictionary: bool) -> _Stored 
     if found is None:
         return None
     if is_dictionary:
-        is_index = found.code in {Values.FLAT, Values.PACKED} and found.width <= WORD_BYTES
+        is_index = (
+            found.code in {Values.FLAT, Values.PACKED, Values.RUNS} and found.width <= WORD_BYTES
+        )
         return found if is_index and kind.shape in {Shape.FIXED, Shape.VARIABLE} else None
     if found.code in {Values.TEXT, Values.BITS}:
         shape = Shape.VARIABLE if found.code is Values.TEXT else Shape.BOOL
@@ -204,18 +208,21 @@ def _stored(values: Compression, kind: Kind, *, is_dictionary: bool) -> _Stored 
 
 
 def _plain(values: Compression, kind: Kind) -> _Stored | None:
+    stored = None
     match values:
         case Fsst(symbol_table=symbols, inner=Variable(bits=bits)):
-            return _Stored(Values.TEXT, bits // 8, symbols)
+            stored = _Stored(Values.TEXT, bits // 8, symbols)
         case Variable(bits=bits):
-            return _Stored(Values.TEXT, bits // 8)
+            stored = _Stored(Values.TEXT, bits // 8)
         case FixedSizeList():
-            return _wide(values, kind)
+            stored = _wide(values, kind)
         case InlineBitpacking(bits=bits):
-            return _Stored(Values.PACKED, bits // 8)
+            stored = _Stored(Values.PACKED, bits // 8)
+        case Rle(bits=bits):
+            stored = _Stored(Values.RUNS, bits // 8)
         case Flat(bits=bits):
-            return _Stored(Values.BITS if bits == 1 else Values.FLAT, bits // 8)
-    return None
+            stored = _Stored(Values.BITS if bits == 1 else Values.FLAT, bits // 8)
+    return stored
 
 
 def _wide(values: FixedSizeList, kind: Kind) -> _Stored | None:

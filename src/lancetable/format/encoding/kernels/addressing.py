@@ -22,6 +22,7 @@ class Values(IntEnum):
     TEXT = 4
     STRIDED = 5
     CONSTANT = 6
+    RUNS = 7
 
 
 class LevelCode(IntEnum):

@@ -19,7 +19,7 @@ void lt_unpack(const uint8_t *data, const int64_t *starts, const int64_t *widths
 int64_t lt_levels(const uint8_t *data, const int64_t *starts, const int64_t *sizes,
                   const int64_t *counts, int64_t pieces, int64_t width, uint16_t *out);
 
-enum { UNREADABLE = -1, UNOPENED, FLAT, BITS, PACKED, TEXT, STRIDED, CONSTANT };
+enum { UNREADABLE = -1, UNOPENED, FLAT, BITS, PACKED, TEXT, STRIDED, CONSTANT, RUNS };
 enum { NO_LEVELS, RAW_LEVELS, INLINE_LEVELS, PACKED_LEVELS, RUN_LEVELS };
 enum { FIXED_OUT = 1, BITS_OUT, TEXT_OUT };
 enum { MOST_LEVELS = 1 << 16 };
@@ -76,8 +76,8 @@ typedef struct {
 } column_t;
 
 typedef struct {
-  const uint8_t *rep, *def, *values;
-  int64_t rep_size, def_size, size, levels, count;
+  const uint8_t *rep, *def, *values, *lengths;
+  int64_t rep_size, def_size, size, runs, levels, count;
 } chunk_t;
 
 typedef struct {
@@ -106,6 +106,16 @@ static int64_t last_not_above(const int64_t *edges, int64_t count, int64_t wante
   return low;
 }
 
+static int64_t size_at(const page_t *page, const uint8_t **word) {
+  int64_t size = word16(*word);
+  *word += 2;
+  if (page->is_large) {
+    size |= (int64_t)word16(*word) << 16;
+    *word += 2;
+  }
+  return size;
+}
+
 static int take_apart(const page_t *page, int64_t number, chunk_t *chunk) {
   if (number < 0 || number >= page->chunks) return -1;
   const int64_t start = page->starts[number], size = page->starts[number + 1] - start;
@@ -126,14 +136,16 @@ static int take_apart(const page_t *page, int64_t number, chunk_t *chunk) {
     chunk->def_size = word16(word);
     word += 2;
   }
-  chunk->size = word16(word);
-  if (page->is_large) chunk->size |= (int64_t)word16(word + 2) << 16;
+  chunk->size = size_at(page, &word);
+  chunk->runs = page->kind == RUNS ? size_at(page, &word) : 0;
   chunk->rep = at + place;
   place += padded(chunk->rep_size);
   chunk->def = at + place;
   place += padded(chunk->def_size);
   chunk->values = at + place;
   place += padded(chunk->size);
+  chunk->lengths = at + place;
+  place += padded(chunk->runs);
   return place > size ? -1 : 0;
 }
 
@@ -279,6 +291,17 @@ static int value_in(const page_t *page, const chunk_t *chunk, int64_t inside, va
       value->at = data + first;
       value->size = (int64_t)(last - first);
       return 0;
+    }
+    case RUNS: {
+      int64_t run = 0, left = inside;
+      if (chunk->runs * width != size) return -1;
+      while (run < chunk->runs && left >= chunk->lengths[run]) left -= chunk->lengths[run++];
+      if (run == chunk->runs) return -1;
+      value->at = data + run * width;
+      value->size = width;
+      value->word = 0;
+      memcpy(&value->word, value->at, (size_t)(width < 8 ? width : 8));
+      break;
     }
     default:
       return -1;
@@ -546,7 +569,7 @@ static int find_chunks(const column_t *column, const int64_t *positions, const i
       if (chunk->size >= page->width) bits = *chunk->values;
       const int64_t bytes = inside % 128 / 16 * 16 * bits / 8 * page->width;
       if (bytes < chunk->size) __builtin_prefetch(chunk->values + bytes);
-    } else if (inside * page->width < chunk->size) {
+    } else if (page->kind != RUNS && inside * page->width < chunk->size) {
       __builtin_prefetch(chunk->values + (page->kind == BITS ? inside / 8 : inside * page->width));
     }
   }
