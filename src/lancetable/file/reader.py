@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
-import numpy as np
 import pyarrow as pa
 
 from lancetable.errors import CorruptError, InputError
@@ -24,7 +23,7 @@ from lancetable.file.place import Placed, explained
 from lancetable.file.sights import LeafPlan, Sight, sights_of
 from lancetable.file.strided import Strided, strided
 from lancetable.format.encoding.assemble import LeafRun, assemble, join_runs, leaf_run
-from lancetable.format.encoding.base import Column, Integers, Reading, Rows
+from lancetable.format.encoding.base import Column, Integers, Reading, Rows, scaled
 from lancetable.format.encoding.jsonb import jsonb_to_text
 from lancetable.format.encoding.kernels.addressing import GATHER, Gather
 from lancetable.format.encoding.leaf import kind_of, single_value
@@ -274,7 +273,7 @@ class FileReader:
         return LeafPlan(leaf, number, column, kind, is_simple, gather and gather.layers)
 
     def _read_leaves(self, plans: Sequence[LeafPlan], rows: Rows) -> Iterator[list[LeafRun]]:
-        picked = [plan.column.pick(_scaled(rows, plan.leaf.factor)) for plan in plans]
+        picked = [plan.column.pick(scaled(rows, plan.leaf.factor)) for plan in plans]
         if self._file.is_mapped:
             for plan, parts in zip(plans, picked, strict=True):
                 if len(parts) > 1 and not isinstance(rows, range) and plan.is_simple:
@@ -396,12 +395,3 @@ def _read_tail(file: ReadableFile) -> tuple[Footer, memoryview, int]:
         start = footer.column_start
         (tail,) = file.read_ranges([ByteRange(start, file.size)])
     return footer, tail, start
-
-
-def _scaled(rows: Rows, factor: int) -> Rows:
-    """Turn rows into the entries of a column that holds ``factor`` entries for each."""
-    if factor == 1:
-        return rows
-    if isinstance(rows, range):
-        return range(rows.start * factor, rows.stop * factor)
-    return (rows[:, None] * factor + np.arange(factor)).reshape(-1)

@@ -122,3 +122,12 @@ def _pick_many(pages: tuple[Page, ...], rows: Integers) -> list[tuple[int, Rows]
         if start < stop:
             picked.append((number, rows[start:stop] - pages[number].first_row))
     return picked
+
+
+def scaled(rows: Rows, factor: int) -> Rows:
+    """Turn rows into the entries of a column that holds ``factor`` entries for each."""
+    if factor == 1:
+        return rows
+    if isinstance(rows, range):
+        return range(rows.start * factor, rows.stop * factor)
+    return (rows[:, None] * factor + np.arange(factor)).reshape(-1)
