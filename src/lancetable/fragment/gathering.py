@@ -6,8 +6,8 @@ What cannot be read this way is left out: other readers do that, fragment by fra
 
 import threading
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,8 @@ from lancetable.file.gathering import GatherSlots
 from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.gather import Places, places_of
 from lancetable.format.encoding.kernels.addressing import Gather
+from lancetable.fragment.opened import OpenFragment
 from lancetable.fragment.projection import Projection
-
-if TYPE_CHECKING:
-    from lancetable.fragment.readers import Readers
 
 MOST_FRAGMENTS = 256
 """A mapped file holds a descriptor, so not too many stay open."""
@@ -45,15 +43,22 @@ class _Filled:
 class TableGather:
     """Single rows of one projection of a table."""
 
-    __slots__ = ("_filled", "_library", "_lock", "_numbers", "_readers", "_starts", "projection")
+    __slots__ = ("_filled", "_library", "_lock", "_numbers", "_opened", "_starts", "projection")
 
-    def __init__(self, library: Gather, readers: "Readers", projection: Projection) -> None:
+    def __init__(
+        self,
+        library: Gather,
+        projection: Projection,
+        starts: Sequence[int],
+        opened: Callable[[int], OpenFragment],
+    ) -> None:
+        """Prepare to read; ``starts`` counts the rows before each fragment, and all of them."""
         self._library = library
-        self._readers = readers
+        self._opened = opened
         self.projection = projection
         self._lock = threading.Lock()
-        self._starts = array("q", readers.starts)
-        self._filled = _Filled(library, projection, len(readers))
+        self._starts = array("q", starts)
+        self._filled = _Filled(library, projection, len(starts) - 1)
         fields = {id(field): place for place, field in enumerate(projection.fields)}
         self._numbers = [fields[id(field)] for field in self._filled.slots.fields]
 
@@ -101,7 +106,7 @@ class TableGather:
             filled = self._filled
             wanted = [position for position in positions if not filled.ready[position]]
             if filled.count and filled.count + len(wanted) > MOST_FRAGMENTS:
-                filled = _Filled(self._library, self.projection, len(self._readers))
+                filled = _Filled(self._library, self.projection, len(self._starts) - 1)
                 wanted = list(positions)
                 self._filled = filled
             for position in wanted:
@@ -109,7 +114,7 @@ class TableGather:
             return filled
 
     def _fill_one(self, filled: _Filled, position: int) -> None:
-        opened = self._readers[position].opened
+        opened = self._opened(position)
         numbers = {id(field): number for number, field in enumerate(filled.slots.fields)}
         for read in self.projection.plan(opened.files).reads:
             reader = opened.file(read.file)

@@ -89,7 +89,8 @@ class Readers:
         if found is None and GATHER is not None and self.source.store.width == 1:
             if len(self._gathers) >= KEPT_GATHERS:
                 self._gathers.clear()
-            found = self._gathers[id(projection)] = TableGather(GATHER, self, projection)
+            found = TableGather(GATHER, projection, self.starts, lambda one: self[one].opened)
+            self._gathers[id(projection)] = found
         return found
 
     def live_rows(self, position: int) -> int:
