@@ -1,5 +1,7 @@
 """One quiet local session for all tests of Spark."""
 
+import socket
+
 import pytest
 
 pytest.importorskip("pyspark")
@@ -14,12 +16,54 @@ def pytest_collection_modifyitems(items):
 
 
 QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""For short programs: what the compiler of the JVM would gain, it loses."""
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 @pytest.fixture(scope="session")
-def spark():
+def port():
+    return free_port()
+
+
+@pytest.fixture(scope="session")
+def spark(port):
+    """A classic session; its JVM serves Connect as well, so that there is only one to wait for."""
+    pytest.importorskip("grpc")
+    from lancetable.errors import UnsupportedError
     from lancetable.spark import session
 
-    made = session(master="local[2]", memory="1g", settings=QUICK)
+    server = {
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    try:
+        made = session(master="local[2]", memory="1g", settings={**QUICK, **server})
+    except UnsupportedError as cause:
+        pytest.skip(str(cause))
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="session")
+def connect(spark, port):
+    """A session over Connect."""
+    from pyspark.sql.connect.session import SparkSession
+
+    from lancetable.spark import register
+
+    made = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+    register(made)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(params=["classic", "connect"])
+def either(request):
+    """A session of each kind."""
+    return request.getfixturevalue("spark" if request.param == "classic" else "connect")

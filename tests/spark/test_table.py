@@ -8,8 +8,15 @@ import pytest
 
 import lancetable
 from lancetable.errors import ExistsError, InputError, TableNotFoundError
+from lancetable.operations.add_columns import FunctionOptions
 from lancetable.spark import LanceTable
 from lancetable.spark.merging import keys_of
+
+
+@pytest.fixture
+def spark(either):
+    """All of this works in classic sessions and over Connect."""
+    return either
 
 
 @pytest.fixture
@@ -159,3 +166,68 @@ def test_tables_can_be_made(spark, path):
     with pytest.raises(InputError, match="location"):
         LanceTable.create(spark).execute()
     assert Path(path).exists()
+
+
+def test_compaction_runs_on_workers(table, path):
+    table.delete("id = 3")
+    foreseen = table.optimize().dryRun().executeCompaction().collect()[0]
+    assert (foreseen["isDryRun"], foreseen["numFragmentsRemoved"]) == (True, 2)
+    assert lancetable.open_table(path).version == 4
+    expected = rows(path)
+    assert table.optimize().where("id = 99").executeCompaction().collect()[0]["numRows"] == 0
+    done = table.optimize(target_rows=100).executeCompaction().collect()[0]
+    assert (done["version"], done["numFragmentsAdded"], done["numDeletedRows"]) == (5, 1, 1)
+    assert rows(path) == expected
+    assert len(lancetable.open_table(path).fragments) == 1
+    table.optimize().executeZOrderBy("n", "id").collect()
+    assert rows(path) == expected
+    with pytest.raises(InputError, match="LANCE_INPUT"):
+        table.optimize(target_rows=0)
+
+
+@pytest.mark.parametrize("is_shallow", [True, False])
+def test_clones_have_the_rows_of_a_version(table, path, is_shallow):
+    expected = rows(path)
+    stamp = lancetable.open_table(path).timestamp.isoformat()
+    table.delete("id > 4")
+    assert table.clone(f"{path}-a", isShallow=is_shallow).count() == 5
+    old = table.cloneAtVersion(3, f"{path}-b", isShallow=is_shallow)
+    assert rows(f"{path}-b") == expected
+    old.delete("id = 0")
+    assert table.count() == 5
+    assert rows(path)[0][0] == 0
+    assert table.cloneAtTimestamp(stamp, f"{path}-c", isShallow=is_shallow).count() == 10
+    with pytest.raises(ExistsError, match="LANCE_EXISTS"):
+        table.clone(f"{path}-b")
+
+
+def test_changes_are_told(table):
+    table.update("id = 1", {"n": "-1"})
+    kinds = sorted(tuple(row) for row in table.changes(3).select("_change_type", "n").collect())
+    assert kinds == [("delete", 10), ("insert", -1)]
+    assert table.changes(0, 2).count() == 5
+    with pytest.raises(InputError, match="up to a later one"):
+        table.changes(4, 2)
+
+
+def test_a_backfill_goes_on_where_it_stopped(table, path, tmp_path):
+    broken = tmp_path / "broken"
+    broken.touch()
+    done = tmp_path / "done"
+
+    def double(batch: pa.RecordBatch) -> pa.RecordBatch:
+        if broken.exists() and 7 in batch.column("id").to_pylist():
+            raise ValueError("not today")
+        with done.open("a") as notes:
+            notes.write("x")
+        return pa.RecordBatch.from_arrays([pc.multiply(batch.column("n"), 2)], ["twice"])
+
+    schema = pa.schema([("twice", pa.int32())])
+    options = FunctionOptions(inputs=("id", "n"), schema=schema, checkpoint=str(tmp_path / "kept"))
+    with pytest.raises(Exception, match="not today"):
+        table.addColumns(double, options)
+    assert lancetable.open_table(path).version == 3
+    broken.unlink()
+    assert table.addColumns(double, options) == ("twice",)
+    assert done.read_text() == "xx"
+    assert rows(path, "n", "twice")[-1] == (90, 180)

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lancetable.errors import LanceTableError
+from lancetable.errors import LanceTableError, UnsupportedError
 
+_MISSING = re.compile(r"No module named '(lancetable[\w.]*|pyarrow|numpy)'")
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -29,3 +30,18 @@ def coded() -> Iterator[None]:
         if not text.startswith("[LANCE_"):
             error.args = (f"[{code_of(error)}] {text}",)
         raise
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Say it plainly when the workers of Spark lack this library."""
+    try:
+        yield
+    except Exception as error:
+        missing = _MISSING.search(str(error))
+        if missing is None:
+            raise
+        raise UnsupportedError(
+            f"the workers of Spark have no module {missing[1]!r}; install lancetable where they "
+            "run, or send it with spark.addArtifact('lancetable.zip', pyfile=True)"
+        ) from error

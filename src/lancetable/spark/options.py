@@ -58,10 +58,14 @@ class CreateMode(enum.Enum):
 
 
 class Changes(enum.Enum):
-    """What a stream does with versions that changed or deleted rows."""
+    """What becomes of versions that changed or deleted rows.
+
+    A stream of appended rows fails or leaves them out; a feed tells all changes.
+    """
 
     ERROR = "error"
     SKIP = "skip"
+    FEED = "feed"
 
 
 @dataclass(frozen=True, slots=True)

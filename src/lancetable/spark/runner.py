@@ -8,6 +8,7 @@ count, so the second run does no harm.
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -15,6 +16,8 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from lancetable.errors import InputError
+from lancetable.spark.codes import explained
+from lancetable.spark.progress import observed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +33,7 @@ _ARROW = pa.schema([("id", pa.int64()), ("result", pa.binary())])
 
 
 class SparkRunner:
-    """Workers of a Spark session; ``progress`` is told how many tasks are done."""
+    """Workers of a Spark session; ``progress`` is told how many tasks are done so far."""
 
     def __init__(
         self,
@@ -50,19 +53,27 @@ class SparkRunner:
         waiting = iter(tasks)
         done = 0
         while wave := list(islice(waiting, self._wave)):
-            yield from self._run(step, wave)
+            results = self._run(step, wave, done)
             done += len(wave)
             if self._progress is not None:
                 self._progress(done)
+            for place in range(len(wave)):
+                yield cast("Result", pickle.loads(results[place]))  # noqa: S301 - our own workers'
 
-    def _run(self, step: Callable[[Task], Result], tasks: list[Task]) -> Iterator[Result]:
+    def _run(
+        self, step: Callable[[Task], Result], tasks: list[Task], before: int
+    ) -> dict[int, bytes]:
         number = len(tasks)
-        payloads = [_dumps(task) for task in tasks]
-        work = _Work(_dumps(step), payloads)
-        rows = self._spark.range(0, number, 1, number).mapInArrow(work, _RESULT).collect()
-        results = {row["id"]: row["result"] for row in rows}
-        for place in range(number):
-            yield cast("Result", pickle.loads(results[place]))  # noqa: S301 - our own workers'
+        work = _Work(_dumps(step), [_dumps(task) for task in tasks])
+        frame = self._spark.range(0, number, 1, number).mapInArrow(work, _RESULT)
+        with explained(), self._watched(before):
+            return {row["id"]: row["result"] for row in frame.collect()}
+
+    def _watched(self, before: int) -> AbstractContextManager[None]:
+        progress = self._progress
+        if progress is None:
+            return nullcontext()
+        return observed(self._spark, lambda done, _: progress(before + done))
 
 
 class _Work:

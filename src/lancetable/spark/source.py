@@ -14,10 +14,11 @@ from pyspark.sql.types import StructType
 
 from lancetable.errors import TableNotFoundError
 from lancetable.spark.codes import coded
-from lancetable.spark.options import Options, Place, parse_options
+from lancetable.spark.feed import LanceChangesReader, feed_schema
+from lancetable.spark.options import Changes, Options, Place, parse_options
 from lancetable.spark.reader import LanceReader, Reading, open_place, shown_schema
 from lancetable.spark.stream_sink import LanceStreamWriter
-from lancetable.spark.stream_source import LanceStreamReader
+from lancetable.spark.stream_source import LanceStreamReader, first_version
 from lancetable.spark.writer import LanceWriter
 from lancetable.spark.writing import plan_writing
 
@@ -42,12 +43,18 @@ class LanceSource(DataSource):
         """Return the columns of the table as Spark shows them."""
         with coded():
             snapshot = open_place(self.pinned)
+            if self.parsed.stream.changes is Changes.FEED:
+                return feed_schema(snapshot, self.parsed.read)
             return shown_schema(snapshot.manifest.schema, self.parsed.read)
 
-    def reader(self, schema: StructType) -> LanceReader:
-        """Return what reads the version, the columns of a schema only."""
+    def reader(self, schema: StructType) -> LanceReader | LanceChangesReader:
+        """Return what reads the version, the columns of a schema only; or the changes up to it."""
         with coded():
-            return LanceReader(open_place(self.pinned), Reading(schema, self.parsed.read))
+            snapshot, reading = open_place(self.pinned), Reading(schema, self.parsed.read)
+            if self.parsed.stream.changes is Changes.FEED:
+                first = first_version(self.pinned, self.parsed.stream)
+                return LanceChangesReader(snapshot, first - 1, reading)
+            return LanceReader(snapshot, reading)
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:  # noqa: FBT001 - Spark's
         """Return what writes rows of a schema: beside the old ones, or in their place."""

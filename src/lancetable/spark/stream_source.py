@@ -12,7 +12,8 @@ from lancetable.errors import InputError
 from lancetable.operations.parts import part_of
 from lancetable.scan.plan import plan
 from lancetable.spark.codes import coded
-from lancetable.spark.options import Changes, Options, StreamOptions
+from lancetable.spark.feed import FeedFollower, FeedPartition, FeedReading, FeedUnit
+from lancetable.spark.options import Changes, Options, Place, StreamOptions
 from lancetable.spark.partitions import LancePartition, divide
 from lancetable.spark.reader import Reading
 from lancetable.spark.versions import Follower, Position, Unit
@@ -46,6 +47,9 @@ class LanceStreamReader(DataSourceStreamReader, _AvailableNow):
         self.options = stream
         self.reading = reading
         self.follower = Follower(place.location, place.branch, stream.changes is Changes.SKIP)
+        self.feed: FeedFollower | None = None
+        if stream.changes is Changes.FEED:
+            self.feed = FeedFollower(self.follower, FeedReading(reading))
         self.last: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
@@ -61,7 +65,7 @@ class LanceStreamReader(DataSourceStreamReader, _AvailableNow):
         """Return where the next micro-batch ends."""
         with coded():
             position = Position(**(start or self.initialOffset()))
-            units = self.follower.units(position, self._last())
+            units = (self.feed or self.follower).units(position, self._last())
             wanted = StreamOptions() if _takes_all(limit) else self.options
             return _end(position, units, wanted).offset()
 
@@ -90,6 +94,8 @@ class LanceStreamReader(DataSourceStreamReader, _AvailableNow):
         """Divide what is new between two positions."""
         with coded():
             first, last = Position(**start), Position(**end)
+            if self.feed is not None:
+                return self.feed.partitions(first, last)
             versions: dict[int, tuple[Snapshot, list[Fragment]]] = {}
             for unit in self.follower.units(first, last.version):
                 if unit.end[:2] > last[:2]:
@@ -108,10 +114,11 @@ class LanceStreamReader(DataSourceStreamReader, _AvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition."""
-        if not isinstance(partition, LancePartition):
-            return
         with coded():
-            yield from self.reading.batches(partition)
+            if isinstance(partition, FeedPartition) and self.feed is not None:
+                yield from self.feed.feed.batches(partition.tasks)
+            elif isinstance(partition, LancePartition):
+                yield from self.reading.batches(partition)
 
     def _last(self) -> int:
         return self.follower.latest().version if self.last is None else self.last
@@ -142,11 +149,20 @@ def first_position(follower: Follower, options: StreamOptions, last: int) -> Pos
     return Position(before + 1)
 
 
+def first_version(place: Place, options: StreamOptions) -> int:
+    """Return the first version whose changes a read tells: the first of all if none is named."""
+    follower = Follower(place.location, place.branch, skips_changes=False)
+    position = first_position(follower, options, 1)
+    return 1 if position.snapshot else position.version
+
+
 def _takes_all(limit: object) -> bool:
     return _LIMITS is not None and isinstance(limit, _LIMITS.ReadAllAvailable)
 
 
-def _end(start: Position, units: Iterator[Unit], options: StreamOptions) -> Position:
+def _end(
+    start: Position, units: Iterator[Unit] | Iterator[FeedUnit], options: StreamOptions
+) -> Position:
     """Return the position behind as many units as limits allow, at least one if there is one."""
     end, rows, bytes_ = start, 0, 0
     versions: set[int] = set()

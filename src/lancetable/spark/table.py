@@ -8,7 +8,7 @@ and commits one; errors keep their classes, as all of it runs in the caller's ow
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 
@@ -24,6 +24,8 @@ from lancetable.operations.add_columns import (
 )
 from lancetable.operations.changes import ChangeOptions, MergeResult
 from lancetable.operations.clauses import TARGET, Clause
+from lancetable.operations.clone import clone
+from lancetable.operations.compact_options import CompactOptions, CompactSettings
 from lancetable.operations.delete import delete
 from lancetable.operations.merge import MergeOptions, merge
 from lancetable.operations.merge_builder import MergeBuilder
@@ -33,6 +35,7 @@ from lancetable.spark.casts import plan_write
 from lancetable.spark.codes import coded
 from lancetable.spark.creating import LanceTableBuilder
 from lancetable.spark.merging import LanceMergeBuilder, as_keys
+from lancetable.spark.optimizing import LanceOptimizeBuilder
 from lancetable.spark.options import STORAGE_PREFIX, Rounding
 from lancetable.spark.runner import SparkRunner
 from lancetable.store import TableLocation
@@ -118,12 +121,34 @@ class LanceTable:
 
     def toDF(self) -> "DataFrame":
         """Return the rows of the latest version as a data frame."""
-        reader = self.spark.read.format("lance").option("version", self.snapshot().version)
+        return self._read(self.snapshot().version, {}).alias(self.name)
+
+    def changes(self, fromVersion: int, toVersion: int | None = None) -> "DataFrame":  # noqa: N803
+        """Return what the versions after one, up to another, changed.
+
+        Beside the columns of the table each row has ``_change_type``, ``_commit_version`` and
+        ``_commit_timestamp``. Applied in order, the changes turn the rows of one version into those
+        of the other.
+
+        Args:
+            fromVersion: the version to start from; 0 is the empty table before the first.
+            toVersion: the last version to tell about; the latest when left out.
+        """
+        last = self.snapshot().version if toVersion is None else toVersion
+        if not 0 <= fromVersion <= last:
+            raise InputError(
+                f"changes go from a version up to a later one, not from {fromVersion} to {last}"
+            )
+        options = {"changes": "feed", "startingVersion": str(fromVersion + 1)}
+        return self._read(last, options)
+
+    def _read(self, version: int, options: Mapping[str, str]) -> "DataFrame":
+        reader = self.spark.read.format("lance").option("version", version).options(**options)
         if self.branch is not None:
             reader = reader.option("branch", self.branch)
         for key, value in self.location.options.items():
             reader = reader.option(f"{STORAGE_PREFIX}{key}", value)
-        return reader.load(self.location.uri).alias(self.name)
+        return reader.load(self.location.uri)
 
     def count(self) -> int:
         """Return the number of rows, without reading any."""
@@ -185,6 +210,55 @@ class LanceTable:
                 return add_computed_columns(self.snapshot(), columns, self._change()).result.columns
             settled = replace(function or FunctionOptions(), change=self._change())
             return add_columns_by(self.snapshot(), columns, settled).result.columns
+
+    def optimize(self, **settings: Unpack[CompactSettings]) -> LanceOptimizeBuilder:
+        """Describe a compaction, whose tasks run on workers.
+
+        Args:
+            **settings: as of :meth:`lancetable.Table.compact`, such as ``target_rows``.
+        """
+        with coded():
+            return LanceOptimizeBuilder(self.spark, self.snapshot, CompactOptions(**settings))
+
+    def clone(self, target: str, *, isShallow: bool = False) -> "LanceTable":  # noqa: N803
+        """Make a new table that begins with the latest version.
+
+        Args:
+            target: where it will be.
+            isShallow: refer to the files of this table instead of copying them; then the clone is
+                of no use without it.
+        """
+        return self._clone(self.snapshot(), target, is_shallow=isShallow)
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        *,
+        isShallow: bool = False,  # noqa: N803
+    ) -> "LanceTable":
+        """Make a new table that begins with an older version."""
+        with coded():
+            old = load(self.location, version=version, branch=self.branch)
+        return self._clone(old, target, is_shallow=isShallow)
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: str,
+        target: str,
+        *,
+        isShallow: bool = False,  # noqa: N803
+    ) -> "LanceTable":
+        """Make a new table that begins with the version of a time."""
+        with coded():
+            old = load(self.location, as_of=timestamp, branch=self.branch)
+        return self._clone(old, target, is_shallow=isShallow)
+
+    def _clone(self, source: Snapshot, target: str, *, is_shallow: bool) -> "LanceTable":
+        location = replace(self.location, uri=target)
+        with coded():
+            clone(source, location, deep=not is_shallow, runner=SparkRunner(self.spark))
+        return LanceTable(self.spark, location)
 
     def restoreToVersion(self, version: int) -> int:
         """Make an older version the latest; return the number of the new version."""

@@ -20,6 +20,7 @@ from lancetable.spark.table import LanceTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_PLACE = "_lancetable_place"
 _QUERY_ID = "sql.streaming.queryId"
 
 
@@ -52,10 +53,10 @@ class Upsert:
         """Return one row for each key: the one with the greatest value of a column."""
         if self.order_by is None:
             return rows
-        from pyspark.sql import functions as sql  # noqa: PLC0415 - sent to a server with the rest
-
-        one = sql.max_by(sql.struct("*"), sql.col(self.order_by)).alias("_row")
-        return rows.groupBy(*self.on).agg(one).select("_row.*")
+        keys = ", ".join(quoted(name) for name in self.on)
+        order = f"partition by {keys} order by {quoted(self.order_by)} desc"
+        placed = rows.selectExpr("*", f"row_number() over ({order}) as {_PLACE}")
+        return placed.where(f"{_PLACE} = 1").drop(_PLACE)
 
 
 def upsert(  # noqa: PLR0913 - each has a default
@@ -85,6 +86,11 @@ def upsert(  # noqa: PLR0913 - each has a default
     if not keys:
         raise InputError("give the columns to match rows on, such as on=['id']")
     return Upsert(path, keys, app_id, order_by, evolves_schema, branch, dict(storage or {}))
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column as Spark's SQL has it."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def _query_id(spark: "SparkSession") -> str:

@@ -100,6 +100,12 @@ class Changes:
             yield from self._cut(after, found.added, after.snapshot, rows, is_removed=False)
             before = after
 
+    def all_rows(self, *, rows: int = TASK_ROWS) -> Iterator[ChangeTask]:
+        """Yield tasks that give all rows of the last version, as if it had inserted them."""
+        snapshot = self._snapshot
+        side = Side(snapshot, links_of(snapshot.manifest.schema))
+        yield from self._cut(side, difference(None, side).added, snapshot, rows, is_removed=False)
+
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the changes in batches; only a bounded part of them is in memory at a time.
 
