@@ -1,7 +1,7 @@
 """A pipeline from end to end on a local Spark; `make demo` runs this.
 
 The documents are the docstrings of the Python that runs it. They are extracted in parallel, stored,
-given vectors, kept up to date by a stream, cleaned, looked up, and looked at as they were.
+given vectors, kept up to date by a stream, compacted, looked up, and looked at as they were.
 """
 
 import shutil
@@ -23,6 +23,7 @@ from lancetable.spark import LanceTable, session, show_progress, upsert
 
 INSTALLED = ("rich", "pyarrow", "sqlglot", "numpy")
 QUESTION = "send an email message over smtp"
+_COUNTS = ("Added", "Removed", "Updated")
 console = Console(highlight=False)
 
 
@@ -135,9 +136,18 @@ class Story:
         with self.chapter("7. Delete documents that say next to nothing"):
             say(f"{self.table().delete('length(doc) < 20'):,} deleted")
 
+    def compact(self) -> None:
+        """Give back the place of deleted rows, in tasks that run on workers."""
+        with self.chapter("8. Compact what many small changes left behind"):
+            (done,) = self.table().optimize().executeCompaction().collect()
+            say(
+                f"{done['numFragmentsRemoved']} fragments became {done['numFragmentsAdded']}, "
+                f"{done['numBytesRemoved']:,} bytes {done['numBytesAdded']:,}"
+            )
+
     def ask(self) -> None:
         """Find the documents that are closest to a question."""
-        with self.chapter(f"8. The nearest documents to “{QUESTION}”"):
+        with self.chapter(f"9. The nearest documents to “{QUESTION}”"):
             query = documents.vector_of(QUESTION)
             reader = self.spark.read.format("lance").option("vectors", "binary")
             vectors = reader.schema("id string, embedding binary").load(self.path)
@@ -149,7 +159,7 @@ class Story:
 
     def travel(self) -> None:
         """Read an old version beside the new one."""
-        with self.chapter("9. Look back: json.dumps in the first version and now"):
+        with self.chapter("10. Look back: json.dumps in the first version and now"):
             for version in (1, self.table().snapshot().version):
                 frame = self.spark.read.format("lance").option("version", version).load(self.path)
                 row = frame.where("id = 'json.dumps'").select("doc").first()
@@ -161,11 +171,13 @@ class Story:
 
     def history(self) -> None:
         """Show versions and files."""
-        console.print("\n[bold cyan]10. What happened, and what is on disk[/]")
-        shown = Table("version", "operation", "batch of the stream", box=None)
+        console.print("\n[bold cyan]11. What happened, and what is on disk[/]")
+        shown = Table("version", "operation", "added", "removed", "updated", "batch", box=None)
         for row in reversed(self.table().history().collect()):
-            batch = row["operationParameters"].get("lancetable.txn_version", "")
-            shown.add_row(str(row["version"]), row["operation"], batch)
+            metrics, notes = row["operationMetrics"], row["operationParameters"]
+            counts = [f"{metrics.get(f'numRows{name}', 0):,}" for name in _COUNTS]
+            batch = notes.get("lancetable.txn_version", "")
+            shown.add_row(str(row["version"]), row["operation"], *counts, batch)
         console.print(shown)
         files = Table("fragment", "rows", "deleted", "files", "bytes", box=None)
         for one in self.table().snapshot().manifest.fragments:
@@ -197,6 +209,7 @@ def main() -> None:
             story.fill_inbox,
             story.stream,
             story.merge_and_delete,
+            story.compact,
             story.ask,
             story.travel,
             story.history,

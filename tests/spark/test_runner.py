@@ -57,7 +57,5 @@ def test_workers_without_the_library_are_named(spark, tmp_path, monkeypatch):
     hider = "import sys\nsys.modules['lancetable'] = None\n"
     (tmp_path / "sitecustomize.py").write_text(hider)
     monkeypatch.setitem(spark.sparkContext.environment, "PYTHONPATH", str(tmp_path))
-    with pytest.raises(
-        UnsupportedError, match=r"workers of Spark have no module 'lancetable.*zip"
-    ):
+    with pytest.raises(UnsupportedError, match=r"workers of Spark have no module 'lancetable.*zip"):
         list(SparkRunner(spark).map(str, range(2)))

@@ -132,6 +132,8 @@ def test_history_detail_and_restore(table, path):
     assert [row["version"] for row in found] == [4, 3, 2, 1]
     assert [row["operation"] for row in found] == ["Delete", "Append", "Append", "Overwrite"]
     assert found[0]["engineInfo"].startswith("lancetable ")
+    assert found[0]["operationMetrics"]["numRowsRemoved"] == 1
+    assert found[0]["operationParameters"]["predicate"] == "id = 0"
     assert len(table.history(2).collect()) == 2
     (detail,) = table.detail().collect()
     assert (detail["format"], detail["numRows"], detail["numFragments"]) == ("lance", 9, 2)

@@ -4,7 +4,7 @@ Rows of a fragment come with the rows of the source they match, or with none. Th
 clause for each row by its number; rows on which none acts are left out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.readers import Readers
 from lancetable.operations.clauses import SOURCE, TARGET, BoundClause, Sides, When
-from lancetable.operations.join import KeyIndex, join_part
+from lancetable.operations.join import KeyIndex, Pairs, join_part
 from lancetable.operations.kept import Kept
 from lancetable.operations.parts import Offsets, cut_offsets, read_rows
 from lancetable.operations.rowset import RowSet
@@ -87,21 +87,32 @@ def numbered(clauses: Sequence[BoundClause], when: When) -> Numbered:
 
 def match_part(task: MatchTask) -> Matched:
     """Find the rows of a part that have a key of the source, and decide about them."""
-    clauses = numbered(task.clauses, When.MATCHED)
     readers = Readers(task.part)
+    found = join_part(readers, task.on, task.index)
+    return decide_pairs(readers, found, task.clauses, task.kept)
+
+
+def decide_pairs(
+    readers: Readers,
+    found: Iterable[tuple[int, Pairs]],
+    all_clauses: Sequence[BoundClause],
+    kept: Kept,
+) -> Matched:
+    """Decide about rows of a part, by the positions of their fragments."""
+    clauses = numbered(all_clauses, When.MATCHED)
     decided: list[Decided] = []
     offsets: dict[int, Offsets] = {}
     rows: list[Offsets] = []
     ambiguous: list[Offsets] = []
-    for position, pairs in join_part(readers, task.on, task.index):
-        fragment = task.part.manifest.fragments[position]
+    for position, pairs in found:
+        fragment = readers.source.manifest.fragments[position]
         again = np.flatnonzero(pairs.offsets[1:] == pairs.offsets[:-1])
         rows.append(pairs.rows)
         if len(again):
             ambiguous.append(pairs.rows[again])
         offsets[fragment.id] = np.unique(pairs.offsets) if len(again) else pairs.offsets
         if clauses and not ambiguous:
-            decided += _decided(readers, position, (pairs.offsets, pairs.rows), clauses, task.kept)
+            decided += _decided(readers, position, (pairs.offsets, pairs.rows), clauses, kept)
         readers[position].opened.release()
     return Matched(tuple(decided), offsets, _concatenated(rows), _concatenated(ambiguous))
 

@@ -153,11 +153,12 @@ class InsertedKeys:
     """Collects the hashes of inserted keys: themselves while they are few, else as a bloom filter.
 
     The filter begins with room for all rows there are, up to a limit beyond which it only gets
-    fuller, and is folded to the size that the keys need in the end.
+    fuller, and is folded to the size that the keys need in the end. When it is not known how many
+    there will be, all hashes are kept, to be added to another collection.
     """
 
-    def __init__(self, most: int) -> None:
-        self._room = min(_blocks_for(most), MOST_BLOCKS)
+    def __init__(self, most: int | None) -> None:
+        self._room = None if most is None else min(_blocks_for(most), MOST_BLOCKS)
         self._few: list[Hashes] = []
         self._words: npt.NDArray[np.uint32] | None = None
         self.count = 0
@@ -169,17 +170,20 @@ class InsertedKeys:
             found = found[np.concatenate(([True], found[1:] != found[:-1]))]
         self.count += len(found)
         self._few.append(found)
-        if self.count > MOST_EXACT:
+        if self._room is not None and self.count > MOST_EXACT:
             if self._words is None:
                 self._words = np.zeros(self._room * 8, np.uint32)
             while self._few:
                 _set_bits(self._words, self._few.pop())
 
+    def hashes(self) -> Hashes:
+        """Return the hashes that did not become bits of the filter."""
+        return np.concatenate(self._few) if self._few else np.empty(0, np.uint64)
+
     def filter(self, field_ids: Sequence[int]) -> KeyFilter:
         """Return the filter of all keys."""
         if self._words is None:
-            hashes = np.concatenate(self._few) if self._few else np.empty(0, np.uint64)
-            return KeyFilter(tuple(field_ids), ExactKeys(frozenset(hashes.tolist())))
+            return KeyFilter(tuple(field_ids), ExactKeys(frozenset(self.hashes().tolist())))
         words = self._words
         # The block of a key is given by the first digits of its hash, so neighbours can be joined.
         while len(words) // 8 > _blocks_for(self.count):

@@ -11,9 +11,9 @@
 Without anything to do no version is made.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -80,11 +80,31 @@ class _Job(NamedTuple):
     source: pa.Schema
     plan: SourcePlan
     keys: SourceKeys
+    spread: "Spread"
+
+
+class Spread(Protocol):
+    """Where the parts of a source are, and who carries out what they ask for."""
+
+    def run(self, plan: MergePlan, source: SourcePlan, fragments: list[Fragment]) -> MergeWork:
+        """Return what became of all rows; new fragments are noted as soon as they are known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """Parts that are taken one after the other, in this process."""
+
     parts: list[Kept]
 
-    @property
-    def rows(self) -> int:
-        return sum(part.rows for part in self.parts)
+    def run(self, plan: MergePlan, source: SourcePlan, fragments: list[Fragment]) -> MergeWork:
+        del source
+        keys = InsertedKeys(sum(part.rows for part in self.parts))
+        work = MergeWork(plan, keys, fragments)
+        for number, part in enumerate(self.parts, 1):
+            work.take_part(part, is_last=number == len(self.parts))
+            part.release()
+        return work
 
 
 def merge(
@@ -102,22 +122,45 @@ def merge(
         InputError: rows of the source share a key, or a value does not fit its column.
         CommitError: nothing was changed.
     """
+    source = read_source(data, write_schema(snapshot.manifest.schema))
+
+    def spread(planned: SourcePlan, keys: SourceKeys) -> Spread:
+        parts = keep(
+            planned.kept,
+            planned.batches(source),
+            options.memory_limit,
+            keys=keys.of,
+            folder=options.spill_folder,
+        )
+        return _Here(parts)
+
+    return merge_spread(snapshot, source.schema, on, clauses, options, spread)
+
+
+def merge_spread(
+    snapshot: Snapshot,
+    source: pa.Schema,
+    on: Sequence[str],
+    clauses: Sequence[Clause],
+    options: MergeOptions,
+    spread: Callable[[SourcePlan, SourceKeys], Spread],
+) -> Merged:
+    """Merge rows of a schema, wherever they are, into a table.
+
+    Raises:
+        SchemaError: the columns do not fit the table.
+        ExpressionError: a condition or a value does not fit the columns.
+        InputError: rows of the source share a key, or a value does not fit its column.
+        CommitError: nothing was changed.
+    """
     if not clauses:
         raise InputError("the merge has no clause; say what to do, e.g. when_matched_update_all()")
     check_keys(snapshot.manifest.schema, on)
-    source = read_source(data, write_schema(snapshot.manifest.schema))
-    schema = merged_schema(snapshot, source.schema, clauses, evolves=options.evolves_schema)
-    planned = plan_source(source.schema, schema, on, clauses)
+    schema = merged_schema(snapshot, source, clauses, evolves=options.evolves_schema)
+    planned = plan_source(source, schema, on, clauses)
     bind_clauses(clauses, schema, planned.kept)
     keys = source_keys(planned.fit.schema, on)
-    parts = keep(
-        planned.kept,
-        planned.batches(source),
-        options.memory_limit,
-        keys=keys.of,
-        folder=options.spill_folder,
-    )
-    job = _Job(tuple(on), tuple(clauses), options, source.schema, planned, keys, parts)
+    job = _Job(tuple(on), tuple(clauses), options, source, planned, keys, spread(planned, keys))
     return repeat(snapshot, lambda latest: _attempt(latest, job), options.change.commit)
 
 
@@ -127,10 +170,7 @@ def _attempt(snapshot: Snapshot, job: _Job) -> Merged:
     ids = check_keys(old, job.on)
     fragments: list[Fragment] = []
     with own_files(snapshot.store) as files, keep_or_remove(fragments, target_of(snapshot)):
-        work = MergeWork(plan, InsertedKeys(job.rows), fragments)
-        for number, part in enumerate(job.parts, 1):
-            work.take_part(part, is_last=number == len(job.parts))
-            part.release()
+        work = job.spread.run(plan, job.plan, fragments)
         if not work.changed and not fragments and plan.schema is old:
             return Merged(snapshot, MergeResult(snapshot.version, casts=job.plan.fit.casts))
         marked = _mark(snapshot, work.changed, job.options.change)

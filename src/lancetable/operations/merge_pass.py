@@ -7,8 +7,10 @@ memory from part to part is small: which rows of the table change, and a filter 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError
@@ -38,6 +40,7 @@ from lancetable.operations.runner import Runner
 from lancetable.operations.source_keys import SourceKeys
 from lancetable.operations.spill import ROW_BYTES
 from lancetable.operations.steps import run_steps
+from lancetable.operations.xxhash import Hashes
 
 _PARTS_AT_A_TIME = 8
 
@@ -67,6 +70,18 @@ class MergePlan:
         return bool(numbered(self.clauses, when))
 
 
+class PartDone(NamedTuple):
+    """What became of one part of the source, wherever that was; small, and it can be sent."""
+
+    fragments: tuple[Fragment, ...]
+    changed: dict[int, RowSet]
+    matched: dict[int, RowSet]
+    inserted_hashes: Hashes
+    inserted: int
+    updated: int
+    deleted: int
+
+
 @dataclass(slots=True)
 class MergeWork:
     """What became of the rows so far."""
@@ -84,15 +99,22 @@ class MergeWork:
     deleted: int = 0
     _waiting: list[Decided] = field(default_factory=list)
 
-    def take_part(self, kept: Kept, *, is_last: bool) -> None:
-        """Carry out what one part of the source asks for.
+    def take_part(
+        self, kept: Kept, *, is_last: bool, matches: Iterable[Matched] | None = None
+    ) -> None:
+        """Carry out what one part of the source asks for; its matches may be known already.
 
         Raises:
             InputError: rows of the source share a key.
         """
         plan = self.plan
         is_matched = np.zeros(kept.rows, np.bool_)
-        for found in self._matches(kept):
+        for found in self._matches(kept) if matches is None else matches:
+            if plan.has(When.MATCHED) and len(found.ambiguous):
+                raise InputError(
+                    "several rows of the source match one row of the table, with the keys "
+                    f"{plan.keys.shown(kept, found.ambiguous)}; keep one row for each key"
+                )
             is_matched[found.rows] = True
             self._note(found)
             self._decide(found.decided, kept)
@@ -107,6 +129,38 @@ class MergeWork:
         self.inserted += len(rows)
         self._write(self._task(kept, rows, by))
 
+    def done(self) -> PartDone:
+        """Return what became of the rows; made for a part alone, with keys that keep all hashes."""
+        return PartDone(
+            tuple(self.fragments),
+            self.changed,
+            self.matched,
+            self.inserted_keys.hashes(),
+            self.inserted,
+            self.updated,
+            self.deleted,
+        )
+
+    def absorb(self, done: PartDone) -> None:
+        """Take in what became of a part elsewhere."""
+        self.fragments += done.fragments
+        self.inserted_keys.add(done.inserted_hashes)
+        for known, rows in ((self.changed, done.changed), (self.matched, done.matched)):
+            for id_, some in rows.items():
+                known[id_] = _with(known, id_, some.offsets())
+        self.inserted += done.inserted
+        self.updated += done.updated
+        self.deleted += done.deleted
+
+    def take_rest(self) -> None:
+        """Decide about rows that no part matches, when all parts were absorbed."""
+        if self.plan.has(When.NOT_MATCHED_BY_SOURCE):
+            nothing = Kept(pa.schema([]), [])
+            for decided in self._rest():
+                self._decide(decided, nothing)
+            none = np.empty(0, np.int64)
+            self._write(self._task(nothing, none, none.astype(np.int16)))
+
     def _matches(self, kept: Kept) -> Iterator[Matched]:
         plan = self.plan
         if not kept.rows:
@@ -117,13 +171,7 @@ class MergeWork:
         narrow = kept.select(read) if read else Kept(kept.schema, [])
         for group in _groups(plan.snapshot, plan.rows_at_a_time):
             tasks = [MatchTask(part, plan.on, index, clauses, narrow) for part in group]
-            for found in run_steps(plan.runner, match_part, tasks):
-                if plan.has(When.MATCHED) and len(found.ambiguous):
-                    raise InputError(
-                        "several rows of the source match one row of the table, with the keys "
-                        f"{plan.keys.shown(kept, found.ambiguous)}; keep one row for each key"
-                    )
-                yield found
+            yield from run_steps(plan.runner, match_part, tasks)
 
     def _rest(self) -> Iterator[list[Decided]]:
         plan = self.plan

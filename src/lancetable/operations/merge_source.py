@@ -37,9 +37,10 @@ class SourcePlan(NamedTuple):
         Raises:
             InputError: a value does not fit its column.
         """
-        return (self._apply(batch) for batch in source.batches)
+        return (self.apply(batch) for batch in source.batches)
 
-    def _apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch as it is kept."""
         fitted = self.fit.apply(batch.select(list(self.fitted)))
         arrays = list(fitted.columns)
         for name, step in self.extra:

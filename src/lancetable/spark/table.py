@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 
+from lancetable.commit.history import read_history
+from lancetable.commit.history_entry import HistoryEntry
 from lancetable.commit.place import locate
 from lancetable.commit.snapshot import Snapshot
-from lancetable.commit.versions import list_versions, load
+from lancetable.commit.versions import load
 from lancetable.errors import InputError, TableNotFoundError
 from lancetable.format.manifest.codec import live_rows
 from lancetable.operations.add_columns import (
@@ -46,7 +48,8 @@ if TYPE_CHECKING:
 
 _HISTORY = (
     "version bigint, timestamp timestamp, operation string, "
-    "operationParameters map<string,string>, engineInfo string"
+    "operationParameters map<string,string>, operationMetrics map<string,bigint>, "
+    "userMetadata string, tags array<string>, engineInfo string"
 )
 _DETAIL = (
     "format string, location string, branch string, version bigint, lastModified timestamp, "
@@ -272,22 +275,10 @@ class LanceTable:
             return restore(self.snapshot(), old.version).result.version
 
     def history(self, limit: int | None = None) -> "DataFrame":
-        """Return the versions that are kept, latest first."""
+        """Return the versions that are kept and what each did, latest first."""
         with coded():
-            infos = list_versions(self.snapshot())[::-1][:limit]
-            rows = [self._row(info.version) for info in infos]
+            rows = [_entry(one) for one in read_history(self.snapshot(), limit=limit)]
         return self.spark.createDataFrame(rows, _HISTORY)
-
-    def _row(self, version: int) -> tuple[object, ...]:
-        snapshot = load(self.location, version=version, branch=self.branch)
-        transaction, writer = snapshot.transaction(), snapshot.manifest.writer
-        return (
-            version,
-            snapshot.manifest.timestamp,
-            None if transaction is None else transaction.operation_name,
-            {} if transaction is None else dict(transaction.properties),
-            None if writer is None else writer.text,
-        )
 
     def detail(self) -> "DataFrame":
         """Return one row that describes the latest version."""
@@ -314,6 +305,29 @@ class LanceTable:
     def _merged(self, result: MergeResult) -> "DataFrame":
         counts = (result.updated, result.deleted, result.inserted)
         return self.spark.createDataFrame([(sum(counts), *counts)], _MERGED)
+
+
+def _entry(entry: HistoryEntry) -> tuple[object, ...]:
+    effect = entry.effect
+    metrics = {
+        "numRowsAdded": effect.rows_added,
+        "numRowsRemoved": effect.rows_removed,
+        "numRowsUpdated": effect.rows_updated,
+        "numFragmentsAdded": effect.fragments_added,
+        "numFragmentsRemoved": effect.fragments_removed,
+        "numFragmentsChanged": effect.fragments_changed,
+    }
+    what = {"predicate": effect.predicate, "detail": effect.detail}
+    return (
+        entry.version,
+        entry.timestamp,
+        entry.operation,
+        {**entry.properties, **{name: text for name, text in what.items() if text}},
+        {name: count for name, count in metrics.items() if count is not None},
+        entry.message,
+        list(entry.tags),
+        None if entry.writer is None else entry.writer.text,
+    )
 
 
 def _fitted(rows: pa.Table, snapshot: Snapshot) -> pa.Table:
