@@ -1,7 +1,6 @@
 """How is a merge said in Spark's habits: a condition with aliases, clauses, and a table of counts.
 
-The work is that of the core's merge. The rows of the source travel to the driver as Arrow batches,
-where the core keeps them in memory or, when they are many, on its disk.
+The work is that of the core's merge; where rows meet is decided in ``merge_frame``.
 """
 
 # ruff: noqa: N802 - the names are those PySpark users know

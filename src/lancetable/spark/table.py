@@ -29,16 +29,16 @@ from lancetable.operations.clauses import TARGET, Clause
 from lancetable.operations.clone import clone
 from lancetable.operations.compact_options import CompactOptions, CompactSettings
 from lancetable.operations.delete import delete
-from lancetable.operations.merge import MergeOptions, merge
+from lancetable.operations.merge import MergeOptions
 from lancetable.operations.merge_builder import MergeBuilder
 from lancetable.operations.restore import restore
 from lancetable.operations.update import update
-from lancetable.spark.casts import plan_write
 from lancetable.spark.codes import coded
 from lancetable.spark.creating import LanceTableBuilder
+from lancetable.spark.merge_frame import Join, merge_frame
 from lancetable.spark.merging import LanceMergeBuilder, as_keys
 from lancetable.spark.optimizing import LanceOptimizeBuilder
-from lancetable.spark.options import STORAGE_PREFIX, Rounding
+from lancetable.spark.options import STORAGE_PREFIX
 from lancetable.spark.runner import SparkRunner
 from lancetable.store import TableLocation
 from lancetable.table import Table
@@ -183,6 +183,8 @@ class LanceTable:
         source: "DataFrame",
         condition: str | Sequence[str],
         change: ChangeOptions | None = None,
+        *,
+        join: Join = "auto",
     ) -> LanceMergeBuilder:
         """Describe a merge of rows into the table.
 
@@ -191,15 +193,16 @@ class LanceTable:
             condition: equalities of columns, such as ``target.id = source.id``, in which the table
                 has the name that ``alias`` gave it; or a list of key columns.
             change: how files and the commit are made; steps run on Spark all the same.
+            join: where rows of the two sides meet. ``cluster`` shuffles the source and the keys of
+                the table, so that no side has to fit into one process; ``driver`` takes the source
+                here, which is quicker when it is small; ``auto`` chooses by its estimated size.
         """
         keys, aliases = as_keys(condition, self.name)
 
         def run(clauses: tuple[Clause, ...], options: MergeOptions) -> MergeResult:
-            snapshot = self.snapshot()
-            rows = _fitted(source.toArrow(), snapshot)
-            return merge(snapshot, rows, keys, clauses, options).result
+            return merge_frame(self.snapshot(), source, keys, clauses, options, join).result
 
-        settled = MergeOptions(change or ChangeOptions())
+        settled = MergeOptions(replace(change or ChangeOptions(), runner=SparkRunner(self.spark)))
         return LanceMergeBuilder(MergeBuilder(run, settled), aliases, self._merged)
 
     def addColumns(
@@ -328,10 +331,3 @@ def _entry(entry: HistoryEntry) -> tuple[object, ...]:
         list(entry.tags),
         None if entry.writer is None else entry.writer.text,
     )
-
-
-def _fitted(rows: pa.Table, snapshot: Snapshot) -> pa.Table:
-    """Return rows of Spark with the types of the table's columns."""
-    casts = plan_write(rows.schema, snapshot.manifest.schema, Rounding.ERROR)
-    batches = [casts.apply(batch) for batch in rows.to_batches()]
-    return pa.Table.from_batches(batches, casts.schema)
