@@ -249,7 +249,7 @@ class _Bucket:
         read = condition_sides(numbered(plan.clauses, When.MATCHED)).source
         narrow = kept.select(read) if read else Kept(kept.schema, [])
         found = _by_position(plan.snapshot, addresses[order], rows[order])
-        return decide_pairs(plan.snapshot, found, plan.clauses, narrow)
+        return decide_pairs(Readers(plan.snapshot), found, plan.clauses, narrow)
 
 
 def _by_position(
