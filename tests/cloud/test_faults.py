@@ -99,7 +99,7 @@ def test_an_outcome_is_unknown_only_when_it_is(via: Place, between: Proxy) -> No
     """The manifest may have been created, and nothing can be asked any more."""
     options = {**via.options, "max_retries": "1", "retry_timeout": "2"}
     table = lt.create_table(via.uri, rows(0, 3), storage_options=options)
-    broken = []
+    broken: list[str] = []
 
     def choose(method: str, path: str) -> Harm:
         if method == "PUT" and path.endswith(".manifest") and not broken:
@@ -122,7 +122,7 @@ def test_a_store_that_stays_down_gives_a_plain_error(via: Place, between: Proxy)
     options = {**via.options, "max_retries": "1", "retry_timeout": "2"}
     table = lt.create_table(via.uri, rows(0, 3), storage_options=options)
     for harm in (Harm.RESET, Harm.ERROR, Harm.THROTTLE):
-        between.choose = lambda method, path, harm=harm: harm
+        between.hurt(1.0, 0, [harm])
         with pytest.raises(lt.StoreError) as caught:
             lt.open_table(via.uri, storage_options=options)
         assert "\n" not in str(caught.value)
