@@ -83,6 +83,8 @@ class Context:
     storage_version: str | None = None
     """The version of new data files, when an Overwrite changes it and brings no files."""
     transaction_file: str = ""
+    enable_row_ids: bool = False
+    """A Merge gives the rows of the table stable ids, which its fragments bring along."""
 
 
 def apply(manifest: Manifest, operation: Operation, context: Context) -> State:
@@ -251,12 +253,18 @@ def _rewritten(manifest: Manifest, operation: Rewrite, context: Context) -> Stat
 
 
 def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
+    if context.enable_row_ids:
+        manifest = replace(
+            manifest,
+            reader_flags=manifest.reader_flags | _STABLE,
+            writer_flags=manifest.writer_flags | _STABLE,
+        )
     fragments = [tidy(fragment, operation.schema) for fragment in operation.fragments]
     next_row_id = manifest.next_row_id
     if _is_stable(manifest):
         version = manifest.version + 1
         files = {one.id: one.files for one in manifest.fragments}
-        brought = (one for one in fragments if one.id not in files)
+        brought = (one for one in fragments if context.enable_row_ids or one.id not in files)
         next_row_id = lineage.after_known_ids(brought, next_row_id)
         fresh = [one for one in fragments if one.row_ids is None]
         numbered, next_row_id = lineage.number_new(fresh, next_row_id, version)

@@ -74,13 +74,15 @@ def commit(
     affected: "Mapping[int, Rows] | None" = None,
     moves: "Moves | None" = None,
     storage_version: str | None = None,
+    enable_row_ids: bool = False,
 ) -> CommitResult:
     """Make an operation the next version of the table that a snapshot belongs to.
 
     ``affected`` names, by fragment, the rows that a Delete or an Update takes away; with it two
     writers may delete different rows of one fragment. ``moves`` tells where the rows of a Rewrite
     went; with it rows that others delete meanwhile are deleted there. ``storage_version`` is the
-    version of data files that an Overwrite without rows asks for.
+    version of data files that an Overwrite without rows asks for. ``enable_row_ids`` says that a
+    Merge brings stable ids for all rows of a table that had none.
 
     Raises:
         ConflictError: another writer changed what the operation builds on.
@@ -90,7 +92,10 @@ def commit(
         UnsupportedError: the table needs something of its writers that is not known.
     """
     check_writable(snapshot.manifest.writer_flags)
-    return _Commit(snapshot, operation, options, affected, moves, storage_version).run()
+    attempt = _Commit(
+        snapshot, operation, options, affected, moves, storage_version, enable_row_ids
+    )
+    return attempt.run()
 
 
 def create(
@@ -151,6 +156,7 @@ class _Commit:
     affected: "Mapping[int, Rows] | None" = None
     moves: "Moves | None" = None
     storage_version: str | None = None
+    enable_row_ids: bool = False
     records: dict[str, bytes] = field(default_factory=dict)
     """Transaction files that were written; one serves many attempts if it stays the same."""
 
@@ -288,6 +294,7 @@ class _Commit:
             restored=self._restored(mine.operation),
             storage_version=self.storage_version,
             transaction_file=name,
+            enable_row_ids=self.enable_row_ids,
         )
         try:
             return apply(snapshot.manifest, mine.operation, context)

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from lancetable.commit.history import History
+    from lancetable.commit.options import CommitOptions
     from lancetable.commit.snapshot import Snapshot
+    from lancetable.operations.row_ids import RowIdsResult
     from lancetable.table.inspection import Inspection
     from lancetable.table.references import Branches, Tags
 
@@ -81,6 +83,32 @@ class VersionedTable(ColumnsTable):
         options = self._location.options if storage_options is None else dict(storage_options)
         location = replace(self._location, uri=str(uri), options=options)
         return type(self)(location, clone(self._snapshot, location, deep=deep).snapshot)
+
+    def enable_stable_row_ids(
+        self,
+        *,
+        commit: "CommitOptions | None" = None,
+        commit_message: str | None = None,
+        properties: "Mapping[str, str] | None" = None,
+    ) -> "RowIdsResult":
+        """Give every row an id that it keeps when it is updated or moved.
+
+        The ids are the present row addresses, so indices and whoever remembers addresses stay
+        right. Older versions stay without ids, and restoring one gives the ids up. Rows that are
+        there count as created in version 1.
+
+        Raises:
+            UnsupportedError: the table has files of version 0.1, or its indices wait for an update
+                after a compaction.
+            ConflictError: others kept changing rows.
+        """
+        from lancetable.operations.row_ids import enable_stable_row_ids
+        from lancetable.table.writing import commit_options
+
+        options = commit_options(commit, commit_message, properties)
+        done = enable_stable_row_ids(self._snapshot, commit_options=options)
+        self._move(done.snapshot)
+        return done.result
 
     def _opened_at(self, snapshot: "Snapshot") -> Self:
         return type(self)(self._location, snapshot)

@@ -1,0 +1,99 @@
+"""Row ids: give the rows of a table ids that they keep when they are updated or moved.
+
+1. Every row gets its present address as its id. Indices and callers that know rows by their
+   addresses stay right, and the ids take a few bytes per fragment.
+2. A Merge of all fragments, with the ids, is committed. Whoever changes rows at the same time has to
+   do that again on the new version; appends and new indices go on top of it.
+New rows are numbered behind the largest address. Versions before this one keep rows without ids;
+restoring one gives the ids up. Rows that are there count as created in version 1, since nobody
+recorded when they came.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lancetable.commit.committer import commit
+from lancetable.commit.coverage import FRAGMENT_REUSE
+from lancetable.commit.options import CommitOptions
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.transaction import Merge
+from lancetable.errors import UnsupportedError
+from lancetable.format.manifest import Fragment, InlineSequence
+from lancetable.format.manifest.flags import Feature
+from lancetable.format.manifest.rowids.sequences import id_range
+from lancetable.format.rows import OFFSET_BITS
+from lancetable.fragment.readers import Readers
+from lancetable.operations.retry import repeat
+from lancetable.operations.write import DEFAULT_COMMIT
+
+
+@dataclass(frozen=True, slots=True)
+class RowIdsResult:
+    """What giving rows stable ids did; there is no new version when they had ids already."""
+
+    version: int
+    rows: int = 0
+    fragments: int = 0
+    attempts: int = 0
+
+
+class Identified(NamedTuple):
+    """The version whose rows have ids, and what is told about it."""
+
+    snapshot: Snapshot
+    result: RowIdsResult
+
+
+def enable_stable_row_ids(
+    snapshot: Snapshot, *, commit_options: CommitOptions = DEFAULT_COMMIT
+) -> Identified:
+    """Give all rows of a table stable ids.
+
+    Raises:
+        UnsupportedError: the table has files of version 0.1, or moved rows that its indices have
+            not been told of.
+        CommitError: it did not become a version.
+    """
+
+    def attempt(latest: Snapshot) -> Identified:
+        manifest = latest.manifest
+        if manifest.reader_flags & Feature.STABLE_ROW_IDS:
+            return Identified(latest, RowIdsResult(latest.version))
+        _check_possible(latest)
+        readers = Readers(latest)
+        fragments = [
+            _numbered(fragment, readers[position].opened.rows)
+            for position, fragment in enumerate(manifest.fragments)
+        ]
+        operation = Merge(fragments, manifest.schema, preserves_nullability=True)
+        made = commit(latest, operation, commit_options, enable_row_ids=True)
+        rows = sum(fragment.physical_rows for fragment in fragments)
+        result = RowIdsResult(made.snapshot.version, rows, len(fragments), made.attempts)
+        return Identified(made.snapshot, result)
+
+    return repeat(snapshot, attempt, commit_options)
+
+
+def _numbered(fragment: Fragment, rows: int) -> Fragment:
+    """Return a fragment whose rows have their addresses as ids."""
+    ids = InlineSequence(id_range(fragment.id << OFFSET_BITS, rows))
+    return fragment._replace(physical_rows=rows, row_ids=ids)
+
+
+def _check_possible(snapshot: Snapshot) -> None:
+    old = [
+        file.path
+        for fragment in snapshot.manifest.fragments
+        for file in fragment.files
+        if file.major < 2
+    ]
+    if old:
+        raise UnsupportedError(
+            f"{old[0]} is a file of version 0.1, whose rows cannot get stable ids; write the table "
+            "anew"
+        )
+    if any(segment.name == FRAGMENT_REUSE for segment in snapshot.indices()):
+        raise UnsupportedError(
+            "a compaction moved rows that the indices have not been told of; bring the indices up "
+            "to date before giving rows stable ids"
+        )
