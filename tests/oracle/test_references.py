@@ -224,3 +224,58 @@ def test_detached_versions(tmp_path: Path, *, stable: bool) -> None:
     same(lt.open_table(path, version=theirs.version), theirs)
     assert table.refresh().version == 3
     assert lance.dataset(path).version == 3
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_row_ids_given_afterwards(tmp_path: Path, maker: Maker) -> None:
+    path = tmp_path / "t"
+    maker(path, stable=False)
+    lance.dataset(path).create_scalar_index("a", "BTREE")
+    table = lt.open_table(path)
+    stale = lance.dataset(path)
+    table.enable_stable_row_ids()
+    same(table, lance.dataset(path))
+    # A writer that has not heard of it adds rows.
+    lance.write_dataset(rows(6, 7), stale, mode="append")
+    same(table.refresh(), lance.dataset(path))
+    before = dict(zip(*lance.dataset(path).to_table(columns=["a", "_rowid"]), strict=True))
+    assert lance.dataset(path).to_table(filter="a = 4")["a"].to_pylist() == [4]
+    change_by_both(table, lambda: lance.dataset(path))
+    lance.dataset(path).optimize.compact_files()
+    same(table.refresh(), lance.dataset(path))
+    after = dict(zip(*lance.dataset(path).to_table(columns=["a", "_rowid"]), strict=True))
+    assert {a: after[a] for a in before if a in after} == {
+        a: before[a] for a in before if a in after
+    }
+    assert lance.dataset(path).to_table(filter="a = 4")["a"].to_pylist() == [4]
+    with pytest.raises(OSError, match="stable row ids were enabled after it"):
+        lance.dataset(path, version=2).restore()
+    with pytest.raises(lt.InputError, match="version 2 cannot be restored"):
+        table.restore(2)
+    table.restore(table.version - 1)
+    same(table, lance.dataset(path))
+
+
+@pytest.mark.parametrize("writer", ["ours", "theirs"])
+def test_several_bases(tmp_path: Path, writer: str) -> None:
+    path, one, two = tmp_path / "t", tmp_path / "one", tmp_path / "two"
+    options = lt.WriteOptions(max_rows_per_file=2, bases=("one", "two"))
+    if writer == "ours":
+        lt.create_table(path, rows(*range(10)), bases={"one": one, "two": two}, write=options)
+    else:
+        bases = [lance.DatasetBasePath(str(one), "one"), lance.DatasetBasePath(str(two), "two")]
+        lance.write_dataset(
+            rows(*range(10)),
+            path,
+            max_rows_per_file=2,
+            initial_bases=bases,
+            target_bases=["one", "two"],
+        )
+    table = lt.open_table(path)
+    same(table, lance.dataset(path))
+    table.append(rows(20, 21, 22), write=options)
+    lance.write_dataset(rows(30), path, mode="append", target_bases=["two"])
+    same(table.refresh(), lance.dataset(path))
+    table.add_bases({"three": tmp_path / "three"})
+    lance.write_dataset(rows(40), path, mode="append", target_bases=["three"])
+    change_by_both(table.refresh(), lambda: lance.dataset(path))

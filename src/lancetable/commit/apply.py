@@ -295,6 +295,12 @@ def _restored(manifest: Manifest, version: int, context: Context) -> State:
     if context.restored is None or context.restored.manifest.version != version:
         raise InputError(f"version {version} is not at hand to be restored")
     old, segments = context.restored
+    if _is_stable(manifest) and not _is_stable(old):
+        raise InputError(
+            f"version {version} cannot be restored: its rows have no stable ids, and their "
+            "addresses could be taken for ids that this table has given out since; read that "
+            "version, or clone it"
+        )
     used = max(next_fragment_id(manifest), next_fragment_id(old)) - 1
     made = replace(
         old,

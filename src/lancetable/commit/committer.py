@@ -66,7 +66,7 @@ _DEFAULT = CommitOptions()
 _LONGEST_PAUSE = 0.25
 
 
-def commit(
+def commit(  # noqa: PLR0913 - each has a default
     snapshot: Snapshot,
     operation: Operation,
     options: CommitOptions = _DEFAULT,

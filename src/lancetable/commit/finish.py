@@ -93,7 +93,6 @@ def _flags(
     before: Manifest, made: Manifest, indices: Sequence[IndexSegment] | None
 ) -> tuple[int, int]:
     old = before.reader_flags
-    # Rows have ids as long as the content says so: an older version may be one without.
     both = made.reader_flags & _STABLE | (old | made.reader_flags) & _STICKY
     if _any(before, made, old & _DELETIONS, _has_deletions):
         both |= _DELETIONS

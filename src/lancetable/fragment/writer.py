@@ -38,6 +38,8 @@ class WriteOptions:
     storage_version: str | None = None
     pending_bytes: int = 512 * 1024**2
     """How much of all columns may wait in memory for their pages."""
+    bases: tuple[str, ...] = ()
+    """Names or paths of base paths of the table, which new files of rows go to in turn."""
 
     def __post_init__(self) -> None:
         for name in ("max_rows_per_file", "max_bytes_per_file", "page_bytes", "pending_bytes"):
@@ -48,15 +50,31 @@ class WriteOptions:
 
 
 class WriteTarget(NamedTuple):
-    """Where new data files go: a folder of a store, and the base path that stands for it."""
+    """Where new data files go: a folder of a store, and the base path that stands for it.
+
+    With ``others`` the files are spread: each next one goes to the next place.
+    """
 
     store: Store
     folder: str = "data"
     base_id: int | None = None
+    others: "tuple[WriteTarget, ...]" = ()
 
     def path(self, name: str) -> str:
         """Return the path of a data file in the store."""
         return f"{self.folder}/{name}" if self.folder else name
+
+    def turned(self, count: int) -> "WriteTarget":
+        """Return the target that begins with a later one of its places."""
+        if not self.others:
+            return self
+        places = (self._replace(others=()), *self.others)
+        first = count % len(places)
+        return places[first]._replace(others=(*places[first + 1 :], *places[:first]))
+
+    def place_of(self, file: DataFile) -> "WriteTarget":
+        """Return the place that a file was written to."""
+        return next((one for one in self.others if one.base_id == file.base_id), self)
 
 
 def file_version(text: str) -> FileVersion:
@@ -141,12 +159,13 @@ def remove_fragments(fragments: Iterable[Fragment], target: WriteTarget) -> None
     """Remove the files of fragments that no version will ever name."""
     for fragment in fragments:
         for file in fragment.files:
-            path = target.path(file.path)
+            place = target.place_of(file)
+            path = place.path(file.path)
             # A file that stays costs space only, and must not hide why it is not wanted.
             with suppress(LanceTableError):
-                target.store.delete(path)
-                for entry in list(target.store.list(path.removesuffix(".lance"))):
-                    target.store.delete(entry.path)
+                place.store.delete(path)
+                for entry in list(place.store.list(path.removesuffix(".lance"))):
+                    place.store.delete(entry.path)
 
 
 def new_fragment(name: str, written: WrittenFile, target: WriteTarget) -> Fragment:
@@ -243,6 +262,7 @@ class _Rolling:
         written = self._writer.finish()
         self._writer = None
         self.fragments.append(new_fragment(self._name, written, self._target))
+        self._target = self._target.turned(1)
 
     def abort(self) -> None:
         """Remove all files."""

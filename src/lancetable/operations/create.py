@@ -18,8 +18,9 @@ from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Overwrite
 from lancetable.commit.versions import load
 from lancetable.errors import ConflictError, ExistsError, InputError, TableNotFoundError
+from lancetable.format.manifest import BasePath
 from lancetable.format.manifest.flags import Feature
-from lancetable.fragment.writer import WriteOptions, WriteTarget, remove_fragments
+from lancetable.fragment.writer import WriteOptions, remove_fragments
 from lancetable.operations.prepare import Prepared, prepare
 from lancetable.operations.retry import repeat
 from lancetable.operations.runner import THREADS, Runner
@@ -31,6 +32,7 @@ from lancetable.operations.write import (
     keep_or_remove,
     replaced_version,
     write_source,
+    write_target,
 )
 from lancetable.store import TableLocation
 
@@ -46,6 +48,8 @@ class CreateOptions:
     """What to do when there is a table already."""
     stable_row_ids: bool = False
     """Give every row an id that it keeps when it is updated or moved."""
+    bases: tuple[BasePath, ...] = ()
+    """Further folders that hold files of the table; only for a new one."""
     write: WriteOptions = DEFAULT_WRITE
     commit: CommitOptions = DEFAULT_COMMIT
     runner: Runner = THREADS
@@ -79,17 +83,24 @@ def create(
             )
         if options.mode is CreateMode.IGNORE:
             return Written(existing, WriteResult(existing.version, attempts=0))
+        if options.bases:
+            raise InputError(
+                f"{existing.store.root}: bases are given to a new table; add them with add_bases()"
+            )
         old = _old_version(existing, options)
     prepared = prepare(data, schema, options.write, old_version=old)
-    target = WriteTarget(location.open())
+    bases = options.bases if existing is None else existing.manifest.base_paths
+    store = location.open()
+    target = write_target(location, store, bases, options.write)
     if existing is None:
-        target.store.require_atomic_creation()
+        store.require_atomic_creation()
     fragments: list[Fragment] = []
     with keep_or_remove(fragments, target):
         fragments += write_source(
             prepared.source, prepared.fit, target, prepared.options, options.runner
         )
-        made = _commit(location, Overwrite(fragments, prepared.schema), prepared, options)
+        operation = Overwrite(fragments, prepared.schema, initial_bases=options.bases)
+        made = _commit(location, operation, prepared, options)
     if not made.attempts:
         # Another writer created the table meanwhile, and its rows are the ones to keep.
         remove_fragments(fragments, target)
@@ -135,7 +146,7 @@ def _old_version(existing: Snapshot, options: CreateOptions) -> str:
     has_ids = bool(existing.manifest.reader_flags & Feature.STABLE_ROW_IDS)
     if options.stable_row_ids and not has_ids:
         raise InputError(
-            f"{existing.store.root}: there is a table without stable row ids, which only a new "
-            "table can get; create it elsewhere"
+            f"{existing.store.root}: there is a table without stable row ids; call "
+            "enable_stable_row_ids() on it first"
         )
     return replaced_version(existing.manifest)

@@ -17,7 +17,7 @@ from lancetable.fragment.writer import WriteOptions, WriteTarget, remove_fragmen
 from lancetable.operations.fit import Fit, fit, write_schema
 from lancetable.operations.runner import Runner
 from lancetable.operations.sources import Source, read_source
-from lancetable.operations.write import table_options, write_source
+from lancetable.operations.write import table_options, write_source, write_target
 
 if TYPE_CHECKING:
     from lancetable.format.manifest import Fragment
@@ -33,7 +33,8 @@ def draft_of(snapshot: Snapshot, data: object, options: WriteOptions, runner: Ru
     manifest = snapshot.manifest
     is_arrow = isinstance(data, (pa.Table, pa.RecordBatch))
     source = read_source(data, None if is_arrow else write_schema(manifest.schema))
-    return Draft(source, WriteTarget(snapshot.store), table_options(manifest, options), runner)
+    target = write_target(snapshot.location, snapshot.store, manifest.base_paths, options)
+    return Draft(source, target, table_options(manifest, options), runner)
 
 
 class Draft:

@@ -14,7 +14,7 @@ from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Overwrite, Update
 from lancetable.expression import Expression
-from lancetable.fragment.writer import WriteOptions, WriteTarget
+from lancetable.fragment.writer import WriteOptions
 from lancetable.operations.changes import ChangeOptions
 from lancetable.operations.delete import affected_rows, mark_all
 from lancetable.operations.draft import draft_of
@@ -32,6 +32,7 @@ from lancetable.operations.write import (
     next_field_id,
     replaced_version,
     write_source,
+    write_target,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def overwrite(
         old_version=replaced_version(manifest),
         first_id=next_field_id(manifest) if lasting else 0,
     )
-    target = WriteTarget(snapshot.store)
+    target = write_target(snapshot.location, snapshot.store, manifest.base_paths, write)
     fragments: list[Fragment] = []
 
     def attempt(latest: Snapshot) -> Written:

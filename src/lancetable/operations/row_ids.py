@@ -2,11 +2,11 @@
 
 1. Every row gets its present address as its id. Indices and callers that know rows by their
    addresses stay right, and the ids take a few bytes per fragment.
-2. A Merge of all fragments, with the ids, is committed. Whoever changes rows at the same time has to
-   do that again on the new version; appends and new indices go on top of it.
-New rows are numbered behind the largest address. Versions before this one keep rows without ids;
-restoring one gives the ids up. Rows that are there count as created in version 1, since nobody
-recorded when they came.
+2. A Merge of all fragments, with the ids, is committed. Whoever changes rows at the same time has
+   to do that again on the new version; appends and new indices go on top of it.
+New rows are numbered behind the largest address. Versions before this one keep rows without ids
+and can be read and cloned, but not restored any more: their addresses could be taken for ids. Rows
+that are there count as created in version 1, since nobody recorded when they came.
 """
 
 from dataclasses import dataclass

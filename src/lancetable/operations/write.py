@@ -4,7 +4,7 @@ Rows in memory that fill several files are written by several threads, one file 
 else is one stream, so that no more than a file's pages are in memory.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError, SchemaError, UnknownOutcomeError, UnsupportedError
 from lancetable.file.model import V2_1, V2_2
 from lancetable.file.pages import page_builder
-from lancetable.format.manifest import Fragment, Manifest
+from lancetable.format.manifest import BasePath, Fragment, Manifest
 from lancetable.format.schema.model import Field, Schema
 from lancetable.fragment.writer import (
     WriteOptions,
@@ -31,6 +31,7 @@ from lancetable.operations.fit import Fit, fit
 from lancetable.operations.runner import THREADS, Runner
 from lancetable.operations.sources import Source
 from lancetable.operations.steps import run_steps
+from lancetable.store import Store, TableLocation
 
 __all__ = [
     "CastNote",
@@ -48,6 +49,7 @@ __all__ = [
     "table_options",
     "write_part",
     "write_source",
+    "write_target",
 ]
 
 DEFAULT_WRITE = WriteOptions()
@@ -108,7 +110,7 @@ def write_source(
         batches = map(fitted.apply, _at_work(source.batches))
         return write_fragments(batches, fitted.schema, target, options)
     tasks = (
-        WriteTask(table.slice(first, each), fitted.schema, target, options)
+        WriteTask(table.slice(first, each), fitted.schema, target.turned(first // each), options)
         for first in range(0, table.num_rows, each)
     )
     written = run_steps(runner, write_part, tasks, lambda made: remove_fragments(made, target))
@@ -120,6 +122,29 @@ def _at_work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         at_work()
         yield batch
+
+
+def write_target(
+    location: TableLocation, store: Store, bases: Sequence[BasePath], options: WriteOptions
+) -> WriteTarget:
+    """Return where new files of rows go: the table itself, or the bases that options name.
+
+    Raises:
+        InputError: the table has no such base.
+    """
+    places = [_place(location, bases, wish) for wish in options.bases]
+    if not places:
+        return WriteTarget(store)
+    return places[0]._replace(others=tuple(places[1:]))
+
+
+def _place(location: TableLocation, bases: Sequence[BasePath], wish: str) -> WriteTarget:
+    for base in bases:
+        if wish in {base.name, base.path}:
+            store = replace(location, uri=base.path).open()
+            return WriteTarget(store, "data" if base.is_dataset_root else "", base.id)
+    known = ", ".join(repr(base.name or base.path) for base in bases) or "none"
+    raise InputError(f"the table has no base {wish!r}; known are: {known}")
 
 
 @contextmanager

@@ -26,6 +26,11 @@ def change_options(write: "WriteOptions | None", commit: "CommitOptions") -> "Ch
     """Return how a change is made."""
     from lancetable.operations.changes import ChangeOptions
 
+    if write is not None and write.bases:
+        raise InputError(
+            "rows that are changed stay with the table itself; bases are for rows that are "
+            "created, appended or overwritten"
+        )
     return ChangeOptions(commit=commit) if write is None else ChangeOptions(write, commit)
 
 

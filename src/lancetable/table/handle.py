@@ -81,6 +81,7 @@ def create_table(  # noqa: PLR0913 - each has a default
     mode: str = "error",
     storage_version: str | None = None,
     stable_row_ids: bool = False,
+    bases: "Mapping[str, str | PathLike[str]] | None" = None,
     storage_options: Mapping[str, str] | None = None,
     credentials: Credentials | None = None,
     manifest_store: ManifestStore | None = None,
@@ -102,6 +103,7 @@ def create_table(  # noqa: PLR0913 - each has a default
         storage_version: the version of data files, ``2.0``, ``2.1`` or ``2.2``; 2.1 when it is
             left out, or 2.2 when the schema needs it.
         stable_row_ids: give every row an id that it keeps when it is updated or moved.
+        bases: further folders for data files by name; ``write`` says which of them are used.
         storage_options: settings of the store.
         credentials: asked for credentials of the store before those in use expire.
         manifest_store: records versions where the store cannot decide who was first.
@@ -120,6 +122,7 @@ def create_table(  # noqa: PLR0913 - each has a default
     from dataclasses import replace
 
     from lancetable.commit.options import CreateMode
+    from lancetable.operations.bases import base_paths
     from lancetable.operations.create import CreateOptions, create
     from lancetable.operations.write import DEFAULT_WRITE
 
@@ -129,12 +132,6 @@ def create_table(  # noqa: PLR0913 - each has a default
     settled = write or DEFAULT_WRITE
     if storage_version is not None:
         settled = replace(settled, storage_version=storage_version)
-    options = CreateOptions(
-        mode=modes[mode],
-        stable_row_ids=stable_row_ids,
-        write=settled,
-        commit=commit_options(commit, commit_message, properties),
-    )
     location = _location(
         uri,
         storage_options,
@@ -142,6 +139,13 @@ def create_table(  # noqa: PLR0913 - each has a default
         credentials=credentials,
         manifest_store=manifest_store,
         commit_lock=commit_lock,
+    )
+    options = CreateOptions(
+        mode=modes[mode],
+        stable_row_ids=stable_row_ids,
+        bases=base_paths(location, bases or {}, first_id=1),
+        write=settled,
+        commit=commit_options(commit, commit_message, properties),
     )
     return Table(location, create(location, data, schema=schema, options=options).snapshot)
 

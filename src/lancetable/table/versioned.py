@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from lancetable.commit.history import History
     from lancetable.commit.options import CommitOptions
     from lancetable.commit.snapshot import Snapshot
+    from lancetable.format.manifest import BasePath
     from lancetable.operations.row_ids import RowIdsResult
+    from lancetable.operations.write import WriteResult
     from lancetable.table.inspection import Inspection
     from lancetable.table.references import Branches, Tags
 
@@ -94,8 +96,8 @@ class VersionedTable(ColumnsTable):
         """Give every row an id that it keeps when it is updated or moved.
 
         The ids are the present row addresses, so indices and whoever remembers addresses stay
-        right. Older versions stay without ids, and restoring one gives the ids up. Rows that are
-        there count as created in version 1.
+        right. Older versions stay without ids; they can be read and cloned, but not restored any
+        more. Rows that are there count as created in version 1.
 
         Raises:
             UnsupportedError: the table has files of version 0.1, or its indices wait for an update
@@ -109,6 +111,33 @@ class VersionedTable(ColumnsTable):
         done = enable_stable_row_ids(self._snapshot, commit_options=options)
         self._move(done.snapshot)
         return done.result
+
+    @property
+    def bases(self) -> "tuple[BasePath, ...]":
+        """The folders beside the table's own that hold some of its files."""
+        return self._snapshot.manifest.base_paths
+
+    def add_bases(
+        self,
+        folders: "Mapping[str, str | PathLike[str]]",
+        *,
+        commit: "CommitOptions | None" = None,
+        commit_message: str | None = None,
+        properties: "Mapping[str, str] | None" = None,
+    ) -> "WriteResult":
+        """Add named folders for data files, such as other disks.
+
+        Rows that are created, appended or overwritten go there when ``WriteOptions.bases`` names
+        them. The paths are kept as they are, so the folders must not move.
+
+        Raises:
+            InputError: a name or a folder is in use.
+        """
+        from lancetable.operations.bases import add_bases
+        from lancetable.table.writing import commit_options
+
+        options = commit_options(commit, commit_message, properties)
+        return self._moved(add_bases(self._snapshot, folders, commit=options))
 
     def _opened_at(self, snapshot: "Snapshot") -> Self:
         return type(self)(self._location, snapshot)

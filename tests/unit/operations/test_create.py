@@ -156,7 +156,7 @@ def test_stable_row_ids(tmp_path):
     table.append(TABLE)
     assert table.scan([], with_row_id=True).to_arrow()["_rowid"].to_pylist() == list(range(6))
     lt.create_table(tmp_path / "u", TABLE)
-    with pytest.raises(InputError, match="only a new table"):
+    with pytest.raises(InputError, match="enable_stable_row_ids"):
         lt.create_table(tmp_path / "u", TABLE, mode="overwrite", stable_row_ids=True)
 
 

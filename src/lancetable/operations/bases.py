@@ -1,0 +1,63 @@
+"""Bases: further folders that hold data files of a table, such as other disks.
+
+1. Check that the folders are named once, and make their paths absolute.
+2. Commit an UpdateBases; they get the next ids.
+Rows go there when a write names them. Deletion files, and columns written later, stay with the
+table itself. The paths stand in the manifest, so the folders must not move.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lancetable.commit.committer import commit as commit_operation
+from lancetable.commit.options import CommitOptions
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.transaction import UpdateBases
+from lancetable.errors import InputError
+from lancetable.format.manifest import BasePath
+from lancetable.operations.retry import repeat
+from lancetable.operations.write import DEFAULT_COMMIT, WriteResult, Written
+from lancetable.store import TableLocation
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+Folders = Mapping[str, "str | PathLike[str]"]
+
+
+def base_paths(
+    location: TableLocation, folders: Folders, first_id: int = 0
+) -> tuple[BasePath, ...]:
+    """Return the base paths of named folders; an id of 0 is given when they are committed.
+
+    Raises:
+        InputError: two names stand for one folder.
+    """
+    made: list[BasePath] = []
+    for name, folder in folders.items():
+        path = TableLocation(str(folder), location.options).open().root
+        if not name or any(base.path == path for base in made):
+            raise InputError(f"base {name!r} needs a name and a folder of its own, not {path!r}")
+        id_ = first_id + len(made) if first_id else 0
+        made.append(BasePath(id_, name, path, is_dataset_root=False))
+    return tuple(made)
+
+
+def add_bases(
+    snapshot: Snapshot, folders: Folders, *, commit: CommitOptions = DEFAULT_COMMIT
+) -> Written:
+    """Add folders for data files to a table.
+
+    Raises:
+        InputError: a name or a folder is in use.
+        CommitError: it did not become a version.
+    """
+    bases = base_paths(snapshot.location, folders)
+    if not bases:
+        raise InputError("name at least one folder")
+
+    def attempt(latest: Snapshot) -> Written:
+        made = commit_operation(latest, UpdateBases(bases), commit)
+        return Written(made.snapshot, WriteResult(made.snapshot.version, 0, made.attempts))
+
+    return repeat(snapshot, attempt, commit)
