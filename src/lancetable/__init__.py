@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         MergeResult,
         UpdateResult,
     )
+    from lancetable.operations.check.model import CheckResult, Problem
+    from lancetable.operations.check.repair import Loss, RepairPlan, RepairResult
     from lancetable.operations.cleanup.options import CleanupResult
     from lancetable.operations.compact_options import CompactResult
     from lancetable.operations.feed.feed import Changes
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from lancetable.store.dynamodb import DynamoManifests
     from lancetable.store.sqlite import SqliteManifests
     from lancetable.table import Table, create_table, open_table
+    from lancetable.table.rescue import check_table, repair_table
 
 __version__ = "0.1.0"
 
@@ -54,6 +57,7 @@ __all__ = [
     "CastNote",
     "ChangeTask",
     "Changes",
+    "CheckResult",
     "CleanupResult",
     "ColumnsResult",
     "CommitError",
@@ -72,11 +76,15 @@ __all__ = [
     "InputError",
     "KeyValueManifests",
     "LanceTableError",
+    "Loss",
     "ManifestEntry",
     "ManifestStore",
     "MergeResult",
     "NotFoundError",
+    "Problem",
     "RefNotFoundError",
+    "RepairPlan",
+    "RepairResult",
     "SchemaError",
     "SqliteManifests",
     "StoreError",
@@ -89,14 +97,17 @@ __all__ = [
     "WriteOptions",
     "WriteResult",
     "__version__",
+    "check_table",
     "create_table",
     "open_table",
+    "repair_table",
 ]
 
 _HOMES = {
     "CastNote": "lancetable.operations.casts",
     "ChangeTask": "lancetable.operations.feed.task",
     "Changes": "lancetable.operations.feed.feed",
+    "CheckResult": "lancetable.operations.check.model",
     "CleanupResult": "lancetable.operations.cleanup.options",
     "ColumnsResult": "lancetable.operations.changes",
     "CommitOptions": "lancetable.commit.options",
@@ -106,16 +117,22 @@ _HOMES = {
     "DynamoManifests": "lancetable.store.dynamodb",
     "FunctionOptions": "lancetable.operations.add_columns",
     "KeyValueManifests": "lancetable.store",
+    "Loss": "lancetable.operations.check.repair",
     "ManifestEntry": "lancetable.store",
     "ManifestStore": "lancetable.store",
     "MergeResult": "lancetable.operations.changes",
+    "Problem": "lancetable.operations.check.model",
+    "RepairPlan": "lancetable.operations.check.repair",
+    "RepairResult": "lancetable.operations.check.repair",
     "SqliteManifests": "lancetable.store.sqlite",
     "Table": "lancetable.table",
     "UpdateResult": "lancetable.operations.changes",
     "WriteOptions": "lancetable.fragment.writer",
     "WriteResult": "lancetable.operations.write",
+    "check_table": "lancetable.table.rescue",
     "create_table": "lancetable.table",
     "open_table": "lancetable.table",
+    "repair_table": "lancetable.table.rescue",
 }
 
 

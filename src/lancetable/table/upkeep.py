@@ -9,11 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import timedelta
 
+    from lancetable.operations.check.model import CheckResult
+    from lancetable.operations.check.model import Progress as CheckProgress
+    from lancetable.operations.check.repair import RepairPlan
     from lancetable.operations.cleanup.options import CleanupResult, Progress
 
 
 class UpkeepTable(ReadingTable):
-    """A table that can be cleaned up."""
+    """A table that can be cleaned up, checked and repaired."""
 
     __slots__ = ()
 
@@ -27,6 +30,7 @@ class UpkeepTable(ReadingTable):
         unverified_after: "timedelta | None" = None,
         all_branches: bool = False,
         clones: "Sequence[str]" = (),
+        remove_damaged: bool = False,
         files_per_second: float | None = None,
         progress: "Progress | None" = None,
     ) -> "CleanupResult":
@@ -46,6 +50,8 @@ class UpkeepTable(ReadingTable):
                 when left out. They may belong to a writer at work.
             all_branches: clean the histories of all branches, not only the one that is open.
             clones: addresses of shallow clones of this table; what they need stays.
+            remove_damaged: let versions go that cannot be read, such as those that a repair has
+                left behind.
             files_per_second: how many files are removed in a second at most.
             progress: called with the number of files removed, and of all to be removed.
 
@@ -64,10 +70,72 @@ class UpkeepTable(ReadingTable):
             versions=None if versions is None else tuple(versions),
             all_branches=all_branches,
             clones=tuple(clones),
+            remove_damaged=remove_damaged,
             files_per_second=files_per_second,
             progress=progress,
         )
         return cleanup(self._snapshot, options, dry_run=dry_run)
+
+    def check(
+        self,
+        level: str = "files",
+        *,
+        all_versions: bool = True,
+        journal: str | None = None,
+        progress: "CheckProgress | None" = None,
+    ) -> "CheckResult":
+        """Look for damage in the versions of this branch, in tags and in branches.
+
+        Args:
+            level: ``metadata`` looks at manifests, references and transactions; ``files`` also at
+                the presence, size, footer and row count of every file; ``data`` also at every page.
+            all_versions: look at all versions, not only at the latest.
+            journal: a file in which the check notes what it has looked at. A check that was stopped
+                goes on from there.
+            progress: called with the number of versions looked at, and of all.
+
+        Returns:
+            Each problem with its file and what follows from it.
+        """
+        from lancetable.operations.check.model import Level
+        from lancetable.operations.check.run import check
+
+        return check(
+            self._location,
+            level=Level.named(level),
+            branch=self.branch,
+            all_versions=all_versions,
+            journal=journal,
+            progress=progress,
+        )
+
+    def repair(
+        self, level: str = "files", *, revive: bool = False, journal: str | None = None
+    ) -> "RepairPlan":
+        """Plan a version without what is broken; ``execute()`` of the plan commits it.
+
+        The plan says what would be lost. No file is touched: the old versions stay as they are,
+        and with another choice can be repaired again.
+
+        Args:
+            level: how closely to look for damage, as for :meth:`check`.
+            revive: when a deletion file is broken, let the deleted rows of its fragment come back
+                instead of losing the fragment.
+            journal: as for :meth:`check`.
+
+        Raises:
+            CorruptError: no version can be opened at all.
+        """
+        from lancetable.operations.check.model import Level
+        from lancetable.operations.check.repair import plan_repair
+
+        return plan_repair(
+            self._location,
+            level=Level.named(level),
+            branch=self.branch,
+            revive=revive,
+            journal=journal,
+        )
 
     @contextmanager
     def hold(self, *, seconds: int | None = None) -> "Iterator[None]":

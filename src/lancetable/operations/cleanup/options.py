@@ -33,6 +33,9 @@ class CleanupOptions:
     clones: tuple[str, ...] = ()
     """Addresses of shallow clones, whose files stay; nobody else knows of them."""
 
+    remove_damaged: bool = False
+    """Let versions go that cannot be read, but the latest; nobody knows which files they need."""
+
     files_per_second: float | None = None
     """How many files are removed in a second at most."""
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from lancetable.commit.leases import LEASES, leases_of
 from lancetable.commit.snapshot import Snapshot
-from lancetable.errors import InputError, TableNotFoundError
+from lancetable.errors import CorruptError, InputError, TableNotFoundError
 from lancetable.format.manifest.names import (
     DATA,
     DELETIONS,
@@ -135,9 +135,16 @@ def _decide(plan: CleanupPlan, line: Line, found: list[Numbered], now: datetime)
     retention = retention_of(line, found, names, plan.options, opened=plan.snapshot, now=now)
     before: int | None = None
     for one in found:
-        version = open_version(line, plan.snapshot.location, one.info)
-        reason = retention.reason(version, one)
         number = one.info.version
+        try:
+            version = open_version(line, plan.snapshot.location, one.info)
+        except CorruptError:
+            if not plan.options.remove_damaged or number == retention.latest:
+                raise
+            plan.removed.append(RemovedVersion(line.branch, number))
+            plan.manifests.append(Doomed(line, one.info.path, "manifest", one.info.size))
+            continue
+        reason = retention.reason(version, one)
         if reason is not None:
             plan.kept.append(KeptVersion(line.branch, number, reason))
             plan.needed.add_version(version)

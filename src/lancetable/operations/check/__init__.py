@@ -1,0 +1,1 @@
+"""Finding damage in a table, and making a version without it."""

@@ -1,0 +1,86 @@
+"""What is told about damage."""
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lancetable.errors import InputError
+
+Progress = Callable[[int, int], None]
+"""Called with the number of versions looked at so far, and of all."""
+
+
+class Level(enum.IntEnum):
+    """How closely a table is looked at."""
+
+    METADATA = 0
+    """Manifests, tags, branches, transactions: what they say, and whether it fits together."""
+    FILES = 1
+    """Also whether each file is there, has its size, a footer, and the rows it should have."""
+    DATA = 2
+    """Also every page of every data file."""
+
+    @classmethod
+    def named(cls, name: str) -> "Level":
+        """Return the level of a name.
+
+        Raises:
+            InputError: there is no such level.
+        """
+        try:
+            return cls[name.upper()]
+        except KeyError:
+            known = ", ".join(level.name.lower() for level in cls)
+            raise InputError(f"level is {name!r}; use one of {known}") from None
+
+
+class Fault(NamedTuple):
+    """Something wrong that one version would meet."""
+
+    kind: str
+    """One of manifest, transaction, data, deletion, row ids, index."""
+    path: str
+    message: str
+    fragment: int | None = None
+    segment: str | None = None
+    """The id of an index segment."""
+    is_damage: bool = True
+    """False when it could not be checked: a format of a later release, a store that refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with a table, in which file, and what follows from it."""
+
+    kind: str
+    """One of manifest, transaction, data, deletion, row ids, index, tag, branch, hint."""
+    path: str
+    message: str
+    consequence: str
+    branch: str | None = None
+    versions: tuple[int, ...] = ()
+    """The versions that meet it."""
+    fragments: tuple[int, ...] = ()
+    is_damage: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check found."""
+
+    level: Level
+    latest: int | None
+    """The newest version that can be opened."""
+    versions: int
+    """How many versions were looked at."""
+    files: int
+    """How many data, deletion and index files were looked at."""
+    problems: tuple[Problem, ...]
+    coverage: Mapping[str, float] = field(default_factory=dict)
+    """The share of the latest version's rows that each index covers."""
+
+    @property
+    def is_ok(self) -> bool:
+        """True when nothing is wrong."""
+        return not self.problems

@@ -1,0 +1,236 @@
+"""What is wrong with one version: its manifest, and the files that it names.
+
+Versions share most of their files and fragments, so that what was looked at once is remembered.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from lancetable.commit.snapshot import Snapshot, shown
+from lancetable.errors import (
+    CorruptError,
+    FileNotFoundInStoreError,
+    LanceTableError,
+    VersionNotFoundError,
+)
+from lancetable.format.manifest import Fragment, IndexSegment
+from lancetable.format.manifest.model import ExternalSequence, InlineSequence
+from lancetable.format.manifest.names import transaction_path
+from lancetable.fragment.files import DataFiles
+from lancetable.fragment.opened import OpenFragment
+from lancetable.fragment.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
+from lancetable.operations.check.files import (
+    check_data_file,
+    check_deletion_file,
+    check_index_file,
+)
+from lancetable.operations.check.journal import Finding, Journal
+from lancetable.operations.check.model import Fault, Level
+
+DAMAGE = (CorruptError, FileNotFoundInStoreError, VersionNotFoundError)
+_SEQUENCES = (ROW_ID, CREATED_AT, LAST_UPDATED_AT)
+
+
+@dataclass(slots=True)
+class Memory:
+    """What was found out about files and fragments so far."""
+
+    level: Level
+    found: dict[object, Finding] = field(default_factory=dict)
+    journal: Journal | None = None
+
+    def look(self, key: tuple[object, ...], look: Callable[[], object]) -> Finding:
+        """Return what is wrong, and whether it is damage; ``None`` when all is well."""
+        if key in self.found:
+            return self.found[key]
+        name = "" if self.journal is None else repr(key)
+        if self.journal is not None and name in self.journal.found:
+            self.found[key] = self.journal.found[name]
+            return self.found[key]
+        finding: Finding = None
+        try:
+            look()
+        except DAMAGE as error:
+            finding = (_said(error), True)
+        except LanceTableError as error:
+            finding = (_said(error), False)
+        self.found[key] = finding
+        if self.journal is not None and key[0] == "data":
+            self.journal.note(name, finding)
+        return finding
+
+
+def _said(error: LanceTableError) -> str:
+    if isinstance(error, FileNotFoundInStoreError):
+        return "the file is missing"
+    return error.message if isinstance(error, CorruptError) else str(error)
+
+
+def faults_of(snapshot: Snapshot, memory: Memory) -> Iterator[Fault]:
+    """Yield what is wrong with a version whose manifest could be opened."""
+    yield from _transaction_faults(snapshot)
+    yield from _index_faults(snapshot, memory)
+    files = DataFiles(snapshot)
+    ids: set[int] = set()
+    for position in range(len(snapshot.manifest.fragments)):
+        try:
+            fragment = snapshot.manifest.fragments[position]
+        except LanceTableError as error:
+            path = shown(snapshot.store, snapshot.manifest_path)
+            yield Fault("manifest", path, _said(error), is_damage=isinstance(error, DAMAGE))
+            continue
+        if fragment.id in ids:
+            path = shown(snapshot.store, snapshot.manifest_path)
+            yield Fault("manifest", path, f"two fragments have the id {fragment.id}")
+        ids.add(fragment.id)
+        yield from _Fragment(snapshot, fragment, files, memory).faults()
+
+
+def _transaction_faults(snapshot: Snapshot) -> Iterator[Fault]:
+    name = snapshot.manifest.transaction_file
+    path = transaction_path(name) if name else snapshot.manifest_path
+    path = shown(snapshot.store, path)
+    try:
+        if name and not snapshot.store.exists(transaction_path(name)):
+            yield Fault("transaction", path, "the file is missing")
+        elif snapshot.transaction() is None:
+            yield Fault("transaction", path, "there is no record of what the version did")
+        elif name:
+            _check_record(snapshot, transaction_path(name))
+    except LanceTableError as error:
+        found = getattr(error, "path", None) or path
+        yield Fault("transaction", found, _said(error), is_damage=isinstance(error, DAMAGE))
+
+
+def _check_record(snapshot: Snapshot, path: str) -> None:
+    from lancetable.commit.codec import decode_transaction  # noqa: PLC0415 - as everywhere
+
+    transaction = snapshot.transaction()
+    try:
+        written = decode_transaction(snapshot.store.read(path))
+    except CorruptError as error:
+        raise error.at(shown(snapshot.store, path)) from None
+    if transaction is not None and written.uuid != transaction.uuid:
+        raise CorruptError(
+            "the file tells of another transaction than the manifest",
+            path=shown(snapshot.store, path),
+        )
+
+
+def _index_faults(snapshot: Snapshot, memory: Memory) -> Iterator[Fault]:
+    try:
+        segments = snapshot.indices()
+    except LanceTableError as error:
+        path = shown(snapshot.store, snapshot.manifest_path)
+        yield Fault("index", path, _said(error), is_damage=isinstance(error, DAMAGE))
+        return
+    known = {field.id for field in snapshot.manifest.schema.walk()}
+    for segment in segments:
+        path = shown(snapshot.store, snapshot.manifest_path)
+        if not known.issuperset(segment.fields):
+            yield Fault(
+                "index",
+                path,
+                f"index {segment.name!r} is on a column that is not there",
+                segment=segment.uuid,
+            )
+        try:
+            _ = segment.fragment_ids
+        except LanceTableError as error:
+            yield Fault("index", path, _said(error), segment=segment.uuid)
+        if memory.level >= Level.FILES:
+            yield from _segment_faults(snapshot, segment, memory)
+
+
+def _segment_faults(snapshot: Snapshot, segment: IndexSegment, memory: Memory) -> Iterator[Fault]:
+    store, folder = snapshot.index_place(segment)
+    sizes = {f"{folder}/{file.path}": file.size for file in segment.files}
+    if not sizes:
+        sizes = {entry.path: entry.size for entry in store.list(folder)}
+    for path, size in sizes.items():
+        found = memory.look(
+            ("index", store.root, path, size),
+            lambda path=path, size=size: check_index_file(  # type: ignore[misc]
+                store, path, size, is_thorough=memory.level >= Level.DATA
+            ),
+        )
+        if found is not None:
+            yield Fault("index", shown(store, path), found[0], None, segment.uuid, found[1])
+
+
+@dataclass(slots=True)
+class _Fragment:
+    """One fragment on the table."""
+
+    snapshot: Snapshot
+    fragment: Fragment
+    files: DataFiles
+    memory: Memory
+
+    def faults(self) -> Iterator[Fault]:
+        yield from self._sequence_faults()
+        if self.memory.level >= Level.FILES:
+            yield from self._file_faults()
+            yield from self._deletion_faults()
+
+    def _sequence_faults(self) -> Iterator[Fault]:
+        fragment = self.fragment
+        opened = OpenFragment(fragment, self.files)
+        stored = (fragment.row_ids, fragment.created_at, fragment.last_updated_at)
+        for name, source in zip(_SEQUENCES, stored, strict=True):
+            is_external = isinstance(source, ExternalSequence)
+            if not isinstance(source, InlineSequence) and not (
+                is_external and self.memory.level >= Level.FILES
+            ):
+                continue
+            if not fragment.physical_rows and self.memory.level < Level.FILES:
+                continue
+            key = ("row ids", name, source, fragment.physical_rows)
+            found = self.memory.look(key, lambda name=name: opened.sequence(name))  # type: ignore[misc]
+            if found is not None:
+                path = source.path if isinstance(source, ExternalSequence) else None
+                path = shown(self.snapshot.store, path or self.snapshot.manifest_path)
+                yield Fault("row ids", path, f"{name}: {found[0]}", fragment.id, None, found[1])
+
+    def _file_faults(self) -> Iterator[Fault]:
+        fragment = self.fragment
+        for file in fragment.files:
+            try:
+                store, path = self.snapshot.data_file_place(file)
+            except LanceTableError as error:
+                yield Fault("data", file.path, _said(error), fragment.id)
+                continue
+            key = ("data", store.root, path, file._replace(base_id=None), fragment.physical_rows)
+            found = self.memory.look(
+                key,
+                lambda file=file: check_data_file(  # type: ignore[misc]
+                    self.snapshot, fragment, file, is_thorough=self.memory.level >= Level.DATA
+                ),
+            )
+            if found is not None:
+                yield Fault("data", shown(store, path), found[0], fragment.id, None, found[1])
+
+    def _deletion_faults(self) -> Iterator[Fault]:
+        fragment = self.fragment
+        if fragment.deletion_file is None:
+            return
+        try:
+            store, path = self.snapshot.deletion_file_place(fragment, fragment.deletion_file)
+        except LanceTableError as error:
+            yield Fault("deletion", self.snapshot.manifest_path, _said(error), fragment.id)
+            return
+        if not fragment.physical_rows and not _can_count(self.files, fragment):
+            return
+        opened = OpenFragment(fragment, self.files)
+        key = ("deletion", store.root, path, fragment.physical_rows)
+        found = self.memory.look(key, lambda: check_deletion_file(opened, store, path))
+        if found is not None:
+            yield Fault("deletion", shown(store, path), found[0], fragment.id, None, found[1])
+
+
+def _can_count(files: DataFiles, fragment: Fragment) -> bool:
+    """Say whether the rows of an old fragment, whose entry does not count them, are known."""
+    try:
+        return OpenFragment(fragment, files).rows >= 0
+    except LanceTableError:
+        return False

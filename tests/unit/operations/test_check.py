@@ -1,0 +1,204 @@
+"""Check names every kind of damage; repair makes a version with exactly the loss it announced."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lancetable as lt
+from lancetable.operations.check.journal import Journal
+from tests.acts import make_base
+from tests.crash.aftermath import files_below
+from tests.damage import DAMAGES, EVERY, data_file, flip, make_table
+
+
+def _ids(path: Path) -> list[int]:
+    ids: list[int] = lt.open_table(path).scan(["id"]).to_arrow()["id"].to_pylist()
+    return sorted(ids)
+
+
+@pytest.mark.parametrize("level", ["metadata", "files", "data"])
+@pytest.mark.parametrize("stable", [False, True])
+def test_a_sound_table_is_found_sound(tmp_path, level, stable) -> None:
+    make_table(tmp_path / "t", stable=stable)
+    found = lt.open_table(tmp_path / "t").check(level)
+    assert found.problems == ()
+    assert found.is_ok
+    assert (found.latest, found.versions) == (3, 3)
+    assert found.files == (0 if level == "metadata" else 4)
+    plan = lt.repair_table(tmp_path / "t", level)
+    assert not plan.is_needed
+    assert plan.execute().version == 3
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_named_and_repaired(tmp_path, name) -> None:
+    damage = DAMAGES[name]
+    path = tmp_path / "t"
+    table = make_table(path)
+    damage.act(path, table)
+    found = lt.check_table(path, damage.level)
+    (problem,) = [one for one in found.problems if one.kind == damage.kind][:1]
+    assert damage.file in problem.path
+    assert problem.message
+    assert problem.consequence
+    before = {file: (path / file).read_bytes() for file in files_below(path)}
+    if not damage.opens:
+        with pytest.raises(lt.CorruptError):
+            lt.open_table(path)
+    plan = lt.repair_table(path, damage.level)
+    assert {one.kind for one in plan.losses} == ({damage.loss} if damage.loss else set())
+    assert {file: (path / file).read_bytes() for file in files_below(path)} == before
+    done = plan.execute()
+    assert {file: (path / file).read_bytes() for file in before} == before, "a file was touched"
+    assert _ids(path) == sorted(damage.left)
+    if damage.loss == "rows":
+        assert plan.lost_rows == len(EVERY) - len(damage.left)
+    repaired = lt.open_table(path)
+    assert repaired.version == done.version == plan.version if plan.is_needed else True
+    left = lt.check_table(path, damage.level, all_versions=False).problems
+    assert not [one for one in left if one.kind in {"manifest", "data", "deletion", "row ids"}]
+    repaired.append(pa.table({"id": [99], "s": ["new"]}))
+    repaired.delete("id = 8")
+    assert _ids(path) == sorted({*damage.left, 99} - {8})
+
+
+def test_deleted_rows_come_back_only_when_asked_for(tmp_path) -> None:
+    path = tmp_path / "t"
+    DAMAGES["missing deletion file"].act(path, make_table(path))
+    plan = lt.repair_table(path, revive=True)
+    assert [(one.kind, one.rows) for one in plan.losses] == [("deletions", 2)]
+    plan.execute()
+    assert _ids(path) == list(range(12))
+
+
+def test_several_kinds_of_damage_at_once(tmp_path) -> None:
+    path = tmp_path / "t"
+    table = make_table(path)
+    for name in ("missing data file", "truncated deletion file", "flipped transaction file"):
+        DAMAGES[name].act(path, table)
+    found = table.check()
+    assert {one.kind for one in found.problems} == {"data", "deletion", "transaction"}
+    (data,) = [one for one in found.problems if one.kind == "data"]
+    assert (data.versions, data.fragments) == ((1, 2, 3), (0,))
+    assert "version 1 to 3, the latest among them," in data.consequence
+    plan = table.repair()
+    assert plan.lost_rows == 6
+    assert "all 4 rows of fragment 0" in plan.explain()
+    plan.execute()
+    assert _ids(path) == [8, 9, 10, 11]
+
+
+def test_several_versions_may_be_unreadable(tmp_path) -> None:
+    path = tmp_path / "t"
+    table = make_table(path)
+    for info in table.versions()[1:]:
+        flip(path / info.path, -1)
+    plan = lt.repair_table(path)
+    assert (plan.base.version, plan.version, len(plan.losses)) == (1, 4, 2)
+    plan.execute()
+    assert _ids(path) == list(range(8))
+    flip(path / table.versions(detail=False)[0].path, -1)
+    flip(path / lt.open_table(path)._snapshot.manifest_path, -1)
+    with pytest.raises(lt.CorruptError, match="no version of the table can be opened"):
+        lt.repair_table(path)
+
+
+def test_after_a_repair_a_cleanup_removes_what_is_broken(tmp_path) -> None:
+    from datetime import timedelta
+
+    path = tmp_path / "t"
+    table = make_table(path)
+    DAMAGES["truncated latest manifest"].act(path, table)
+    lt.repair_table(path).execute()
+    repaired = lt.open_table(path)
+    with pytest.raises(lt.CorruptError, match="repair the table first"):
+        repaired.cleanup(timedelta(0))
+    done = repaired.cleanup(timedelta(0), remove_damaged=True)
+    assert 3 in {one.version for one in done.removed_versions}
+    assert lt.check_table(path).is_ok
+
+
+def test_a_plan_is_void_when_the_table_went_on(tmp_path) -> None:
+    path = tmp_path / "t"
+    table = make_table(path)
+    data_file(path, table, 0).unlink()
+    plan = table.repair()
+    table.append(pa.table({"id": [77], "s": ["new"]}))
+    with pytest.raises(lt.ConflictError, match="plan it again"):
+        plan.execute()
+    table.repair().execute()
+    assert 77 in _ids(path)
+
+
+def test_only_the_latest_version_can_be_looked_at(tmp_path) -> None:
+    path = tmp_path / "t"
+    table = make_table(path)
+    DAMAGES["truncated older manifest"].act(path, table)
+    assert table.check("files", all_versions=False).is_ok
+    assert not table.check("metadata").is_ok
+
+
+def test_a_branch_is_looked_at_by_itself(tmp_path) -> None:
+    path = tmp_path / "t"
+    branch = make_table(path).branches.create("dev")
+    branch.append(pa.table({"id": [50], "s": ["x"]}))
+    next((path / "tree/dev/data").iterdir()).unlink()
+    assert lt.open_table(path).check().is_ok
+    (problem,) = lt.open_table(path, branch="dev").check().problems
+    assert (problem.kind, problem.branch) == ("data", "dev")
+    lt.repair_table(path, branch="dev").execute()
+    ids = lt.open_table(path, branch="dev").scan().to_arrow()["id"].to_pylist()
+    assert sorted(ids) == sorted(EVERY)
+
+
+def test_a_stopped_check_goes_on_from_its_journal(tmp_path) -> None:
+    path, journal = tmp_path / "t", str(tmp_path / "journal.json")
+    table = make_table(path)
+    DAMAGES["spoilt pages of a data file"].act(path, table)
+    first = table.check("data", journal=journal)
+    kept = Journal.open(journal, 2)
+    assert len(kept.found) == 3
+    for file in (path / "data").iterdir():
+        file.unlink()  # what the journal knows is not looked at again
+    assert table.check("data", journal=journal).problems == first.problems
+    assert len(table.check("files", journal=journal).problems) == 3
+    Path(journal).write_text("[]")
+    with pytest.raises(lt.InputError, match="no journal"):
+        table.check("data", journal=journal)
+
+
+def test_wrong_questions_are_refused(tmp_path) -> None:
+    table = make_base(tmp_path / "t")
+    with pytest.raises(lt.InputError, match="metadata, files, data"):
+        table.check("everything")
+    with pytest.raises(lt.TableNotFoundError):
+        lt.check_table(tmp_path / "nowhere")
+    with pytest.raises(lt.TableNotFoundError):
+        lt.repair_table(tmp_path / "nowhere")
+    with pytest.raises(lt.TableNotFoundError):
+        lt.check_table(tmp_path / "t", branch="nope")
+
+
+ELSEWHERE = {"multi_base.lance", "shallow_clone.lance"}
+"""Tables with files in folders of the machine that wrote them."""
+
+
+@pytest.mark.slow
+def test_the_golden_tables_are_sound(golden) -> None:
+    tables = {one.parent for one in golden.rglob("_versions") if "tree" not in one.parts}
+    assert len(tables) > 100
+    found = {
+        table.name: {one.kind for one in lt.check_table(table, "data").problems}
+        for table in tables
+        if table.name not in ELSEWHERE
+    }
+    assert {name: kinds for name, kinds in found.items() if kinds} == {
+        "legacy_0_25_2_rowids.lance": {"deletion"}  # as that release wrote it
+    }
+
+
+def test_progress_is_told(tmp_path) -> None:
+    seen: list[tuple[int, int]] = []
+    make_table(tmp_path / "t").check(progress=lambda *one: seen.append(one))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
