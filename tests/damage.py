@@ -56,7 +56,7 @@ def data_file(path: Path, table: lt.Table, fragment: int) -> Path:
 
 
 def _only(path: Path, folder: str) -> Path:
-    return sorted((path / folder).iterdir())[-1]
+    return max((path / folder).iterdir())
 
 
 def truncate(file: Path) -> None:
