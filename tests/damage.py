@@ -88,6 +88,11 @@ def rewrite(path: Path, table: lt.Table, change: Callable[[Fragment], Fragment])
     (path / snapshot.manifest_path).write_bytes(encoded.content)
 
 
+def _lose_branch(path: Path, table: lt.Table) -> None:
+    table.branches.create("dev")
+    (path / "_refs/branches/dev.json").unlink()
+
+
 def _spoil_ids(fragment: Fragment) -> Fragment:
     return fragment._replace(row_ids=InlineSequence(b"\x0a\x06\x0a\x04\x08\x63\x10\x65"))
 
@@ -168,10 +173,7 @@ DAMAGES: dict[str, Damage] = {
         lambda path, table: _manifest(path, table, 2).unlink(), "tag", "good.json",
     ),
     "missing branch file": Damage(
-        lambda path, table: [
-            table.branches.create("dev"), (path / "_refs/branches/dev.json").unlink(),
-        ],
-        "branch", "dev.json",
+        _lose_branch, "branch", "dev.json",
     ),
     "spoilt hint": Damage(
         lambda path, table: (path / "_versions/latest_version_hint.json").write_bytes(b"{]" * 20),

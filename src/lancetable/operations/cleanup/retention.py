@@ -172,6 +172,5 @@ def named_versions(location: TableLocation, branch: str | None) -> dict[int, str
 def clone_lines(clones: Sequence[str], location: TableLocation) -> Iterator[tuple[Line, str]]:
     """Yield the histories of clones, which have branches of their own."""
     for uri in clones:
-        place = TableLocation(uri, location.options)
-        for line in lines_of(place):
+        for line in lines_of(location.elsewhere(uri)):
             yield line, uri
