@@ -78,9 +78,13 @@ def second_generation(schema: pa.Schema) -> pa.Schema:
     return pa.schema([_second(field) for field in schema], schema.metadata)
 
 
+def _is_true(value: bytes | None) -> bool:
+    return value is not None and value.strip().lower() == b"true"
+
+
 def _second(field: pa.Field) -> pa.Field:
     metadata = dict(field.metadata or {})
-    if field.type in _BINARY[:2] and metadata.get(BLOB_KEY.encode()) == b"true":
+    if field.type in _BINARY[:2] and _is_true(metadata.get(BLOB_KEY.encode())):
         del metadata[BLOB_KEY.encode()]
         metadata[EXTENSION_NAME.encode()] = BLOB_V2.encode()
         parts = pa.struct([pa.field("data", pa.large_binary()), pa.field("uri", pa.string())])

@@ -44,7 +44,7 @@ def add_null_columns(
     columns: pa.Schema | pa.Field | Sequence[pa.Field],
     options: ChangeOptions = DEFAULTS,
 ) -> Altered:
-    """Add columns that are null for all rows; structs that are there may get new parts.
+    """Add columns that are null for all rows; a path adds to a struct, as does a struct's field.
 
     Raises:
         SchemaError: a column is there already, may not be null, or cannot be stored.
@@ -55,12 +55,18 @@ def add_null_columns(
     for one in wanted:
         if not one.nullable:
             raise SchemaError(f"column {one.name!r} would be null for all rows; let it be nullable")
+    if not wanted.names:
+        raise InputError("no column is named; give pyarrow fields")
+    parts = [one for one in wanted if len(split_path(one.name)) > 1]
+    tops = pa.schema([one for one in wanted if one not in parts])
 
     def attempt(latest: Snapshot) -> Altered:
         manifest = latest.manifest
-        schema = grown(manifest.schema, wanted, next_field_id(manifest))
-        if schema is manifest.schema:
-            refuse_name(wanted.names[0] if wanted.names else "", manifest.schema.fields)
+        schema = grown(manifest.schema, tops, next_field_id(manifest))
+        if schema is manifest.schema and tops.names:
+            refuse_name(tops.names[0], manifest.schema.fields)
+        first = max(next_field_id(manifest), 1 + max(field.id for field in schema.walk()))
+        schema, _ = _with_fields(schema, [one.name for one in parts], parts, first)
         check_stored(schema, table_options(manifest, options.write))
         operation = Merge(tuple(manifest.fragments), schema, preserves_nullability=True)
         made = commit(latest, operation, options.commit)

@@ -14,7 +14,7 @@ from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Project
 from lancetable.errors import InputError
 from lancetable.format.schema.model import Schema
-from lancetable.format.schema.project import resolve
+from lancetable.format.schema.project import quote, resolve, split_path
 from lancetable.fragment.readers import Readers
 from lancetable.operations.changes import DEFAULTS, Altered, ChangeOptions, ColumnsResult
 from lancetable.operations.edit import (
@@ -52,7 +52,8 @@ def rename_column(
         SchemaError: there is no such column, or the name is taken.
         CommitError: nothing was changed.
     """
-    return _project(snapshot, lambda schema: renamed_field(schema, old, new), (new,), options)
+    path = ".".join((*map(quote, split_path(old)[:-1]), quote(new)))
+    return _project(snapshot, lambda schema: renamed_field(schema, old, new), (path,), options)
 
 
 def reorder_columns(

@@ -56,7 +56,7 @@ def append(
         if merge_schema:
             schema = grown(schema, draft.new_columns, next_field_id(latest.manifest))
             check_stored(schema, draft.options)
-        casts = draft.write(schema).casts
+        casts = draft.write(schema, new_columns="pass merge_schema=True to add columns").casts
         operation: Append | Merge = Append(draft.fragments)
         if schema is not latest.manifest.schema:
             operation = _merge(latest.manifest, schema, draft.fragments)

@@ -5,13 +5,23 @@
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace as with_values
 from typing import cast
 
 from lancetable.commit.committer import commit as commit_operation
+from lancetable.commit.metadata import updated
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import MapUpdate, UpdateConfig
-from lancetable.errors import InputError
+from lancetable.errors import InputError, SchemaError
+from lancetable.format.encoding.build.knobs import knobs_of
+from lancetable.format.schema.model import (
+    BLOB_KEY,
+    EXTENSION_METADATA,
+    EXTENSION_NAME,
+    PACKED_KEYS,
+    Field,
+)
 from lancetable.format.schema.project import resolve
 from lancetable.operations.retry import repeat
 from lancetable.operations.write import DEFAULT_COMMIT, WriteResult, Written
@@ -39,14 +49,29 @@ def field_update(
     """Return a change of the metadata of columns, which are named by their paths.
 
     Raises:
-        SchemaError: there is no such column.
+        SchemaError: there is no such column, or what its values are would change.
+        InputError: a wish for the encoding of a column means nothing.
     """
     schema = snapshot.manifest.schema
-    updates = {
-        resolve(schema, path)[-1].id: map_update(entries, replace=replace)
-        for path, entries in columns.items()
-    }
+    updates = {}
+    for path, entries in columns.items():
+        *above, field = resolve(schema, path)
+        update = map_update(entries, replace=replace)
+        after = with_values(field, metadata=updated(field.metadata, update))
+        _refuse_other_storage(path, field, after)
+        knobs_of(after, above[0] if above else after)
+        updates[field.id] = update
     return UpdateConfig(field_metadata=updates)
+
+
+def _refuse_other_storage(path: str, before: Field, after: Field) -> None:
+    """Check that values that are stored keep their meaning."""
+    for key in (BLOB_KEY, *PACKED_KEYS, EXTENSION_NAME, EXTENSION_METADATA):
+        if before.metadata.get(key) != after.metadata.get(key):
+            raise SchemaError(
+                f"column {path!r}: {key} says how values are stored and cannot be changed once the "
+                "column is there; add another column, or leave the key as it is"
+            )
 
 
 def configure(

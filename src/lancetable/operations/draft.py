@@ -14,7 +14,7 @@ from lancetable.file.blobs import second_generation
 from lancetable.file.model import V2_2
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.writer import WriteOptions, WriteTarget, remove_fragments
-from lancetable.operations.fit import Fit, fit, write_schema
+from lancetable.operations.fit import LEAVE_OUT, Fit, fit, write_schema
 from lancetable.operations.runner import Runner
 from lancetable.operations.sources import Source, read_source
 from lancetable.operations.write import table_options, write_source, write_target
@@ -62,13 +62,13 @@ class Draft:
         """How many rows were written."""
         return sum(fragment.physical_rows for fragment in self.fragments)
 
-    def write(self, schema: Schema) -> Fit:
-        """Have the rows in files that fit a schema.
+    def write(self, schema: Schema, *, new_columns: str = LEAVE_OUT) -> Fit:
+        """Have the rows in files that fit a schema; ``new_columns`` is a hint as in ``fit``.
 
         Raises:
             ConflictError: they do not fit any more, and the rows cannot be read again.
         """
-        fitted = fit(self.source.schema, schema)
+        fitted = fit(self.source.schema, schema, new_columns=new_columns)
         if self._fit is not None and _layout(self._fit) == _layout(fitted):
             return fitted
         if self._fit is not None and not self.source.is_replayable:

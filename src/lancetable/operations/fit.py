@@ -26,6 +26,7 @@ RESERVED = frozenset(
         "_row_last_updated_at_version",
     }
 )
+LEAVE_OUT = "leave out the columns that the table lacks"
 
 
 class _Move(NamedTuple):
@@ -68,11 +69,18 @@ class Fit:
         return pa.RecordBatch.from_arrays(arrays, [field.name for field in self.schema.fields])
 
 
-def fit(source: pa.Schema, schema: Schema, *, is_complete: bool = True) -> Fit:
+def fit(
+    source: pa.Schema,
+    schema: Schema,
+    *,
+    is_complete: bool = True,
+    new_columns: str = LEAVE_OUT,
+) -> Fit:
     """Plan how data of an Arrow schema is brought to the schema of a table.
 
     With ``is_complete`` a column that must not be null has to be there; without, the data may
-    bring any part of the columns.
+    bring any part of the columns. ``new_columns`` says what a user can do about columns that the
+    table does not have.
 
     Raises:
         SchemaError: the columns do not fit; all that do not are named.
@@ -94,7 +102,7 @@ def fit(source: pa.Schema, schema: Schema, *, is_complete: bool = True) -> Fit:
             planner.mismatches.append(Mismatch(field.name, reason))
     planner.mismatches.extend(Mismatch(name, "is not in the table") for name in places)
     if planner.mismatches:
-        raise _refusal(planner.mismatches)
+        raise _refusal(planner.mismatches, new_columns)
     if not moves:
         raise SchemaError("the data has none of the table's columns")
     is_identity = len(moves) == len(source) and all(
@@ -105,12 +113,15 @@ def fit(source: pa.Schema, schema: Schema, *, is_complete: bool = True) -> Fit:
     return Fit(supplied, tuple(planner.notes), tuple(moves), is_identity)
 
 
-def _refusal(mismatches: list[Mismatch]) -> SchemaError:
+def _refusal(mismatches: list[Mismatch], new_columns: str) -> SchemaError:
     listed = "; ".join(f"column {column!r} {reason}" for column, reason in mismatches)
-    hint = ""
+    ways = []
+    if any(reason.startswith("has type") for _, reason in mismatches):
+        ways.append("cast the data to these types first")
     if any(reason == "is not in the table" for _, reason in mismatches):
-        hint = "; pass merge_schema=True to add columns"
-    return SchemaError(f"the data does not fit the table: {listed}{hint}")
+        ways.append(new_columns)
+    way_out = f" ({', and '.join(ways)})" if ways else ""
+    return SchemaError(f"the data does not fit the table: {listed}{way_out}")
 
 
 def refuse_names(names: Iterable[str]) -> None:

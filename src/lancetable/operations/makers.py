@@ -22,6 +22,9 @@ from lancetable.operations.fit import write_type
 from lancetable.operations.join import KeyIndex
 from lancetable.operations.kept import Kept
 from lancetable.operations.keys import comparable
+from lancetable.operations.parts import Offsets
+
+_SHOWN = 3
 
 
 class Maker(Protocol):
@@ -114,13 +117,21 @@ class JoinMaker:
 
     def make(self, batch: pa.RecordBatch, fields: Sequence[Field], place: str) -> list[pa.Array]:
         """Look the rows up."""
+        del place
         keys = [comparable(batch.column(name), name) for name in self.on]
         places, rows = self.index.find_equal(keys)
-        if bool((places[1:] == places[:-1]).any()):
-            raise InputError("several rows of the data have one key; keep one row for each key")
+        again = places[1:][places[1:] == places[:-1]]
+        if len(again):
+            raise InputError(
+                f"several rows of the data have one key, such as {self._shown(batch, again)}; keep "
+                "one row for each key"
+            )
         if self.is_complete and len(places) < batch.num_rows:
-            missing = batch.num_rows - len(places)
-            raise InputError(f"the data has no values for {missing} rows of the table ({place})")
+            missing = np.setdiff1d(np.arange(batch.num_rows), places)
+            raise InputError(
+                f"the data has no values for {len(missing)} rows of the table, such as those with "
+                f"{self._shown(batch, missing)}; give a row for each"
+            )
         found = self.kept.take(rows, self.names)
         back = np.full(batch.num_rows, -1, np.int64)
         back[places] = np.arange(len(places))
@@ -129,6 +140,12 @@ class JoinMaker:
             assigned(field_, found.column(name).take(order))
             for field_, name in zip(fields, self.names, strict=True)
         ]
+
+    def _shown(self, batch: pa.RecordBatch, places: Offsets) -> str:
+        """Return the keys of a few rows as text."""
+        some = batch.select(list(self.on)).take(pa.array(places[:_SHOWN])).to_pylist()
+        texts = dict.fromkeys(", ".join(f"{k} = {v!r}" for k, v in row.items()) for row in some)
+        return "; ".join(texts)
 
 
 Function = Callable[[pa.RecordBatch], Any]

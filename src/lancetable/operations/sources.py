@@ -70,7 +70,10 @@ def read_source(data: object, wanted: pa.Schema | None = None) -> Source:
 
 
 def _kind(data: object) -> str:
-    return "nothing" if data is None else f"a {type(data).__name__}"
+    if data is None:
+        return "nothing"
+    name = type(data).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def _from_table(table: pa.Table, *, is_typed: bool = True) -> Source:

@@ -179,6 +179,27 @@ def test_reordering(table):
             table.reorder_columns(names)
 
 
+def test_columns_of_nulls_are_added_by_path(table):
+    result = table.add_columns([pa.field("st.z", pa.int8()), pa.field("n", pa.string())])
+    assert result.columns == ("st.z", "n")
+    assert column(table, "n") == [None] * 5
+    assert column(table, "st")[0] == {"x": 0, "y": "0", "z": None}
+    table.add_columns(pa.field("st.inner", pa.struct([("q", pa.int64())])))
+    table.add_columns([pa.field("st.inner.r", pa.string())])
+    table.update({"st.inner.r": "'r'"}, "id = 0")
+    found = {row["id"]: row["st"] for row in table.scan().to_arrow().to_pylist()}
+    assert found[0] == {"x": 0, "y": "0", "z": None, "inner": {"q": None, "r": "r"}}
+    for name in ("st.x", "st.z", "nope.z", "id.z"):
+        with pytest.raises(SchemaError):
+            table.add_columns(pa.field(name, pa.int8()))
+    with pytest.raises(InputError, match="no column is named"):
+        table.add_columns([])
+
+
+def test_a_renamed_part_is_told_by_its_path(table):
+    assert table.rename_column("st.x", "w").columns == ("st.w",)
+
+
 def test_nulls_are_forbidden_only_where_there_are_none(table):
     with pytest.raises(InputError, match="'s' must not be null"):
         table.set_nullable("s", nullable=False)
@@ -245,7 +266,7 @@ def test_replacing_a_column_of_a_shared_file(table):
         pa.table({"_rowaddr": rows["_rowaddr"], "s": rows["id"].cast("string")}), on="_rowaddr"
     )
     assert column(table, "s") == ["0", "2", "3", "4", "6"]
-    with pytest.raises(InputError, match="no values for"):
+    with pytest.raises(InputError, match="such as those with id = "):
         table.replace_columns({"id": [0], "s": ["x"]}, on="id")
 
 

@@ -65,3 +65,57 @@ def test_writers_of_the_same_key_conflict(table):
     with pytest.raises(ConflictError):
         table.update_config({"key": "2"})
     assert lt.open_table(table.uri).config == {"key": "1"}
+
+
+@pytest.mark.parametrize(
+    ("column", "entries", "text"),
+    [
+        ("s", {"lance-encoding:packed": "true"}, "packed says how values are stored"),
+        ("a", {"lance-encoding:blob": "true"}, "blob says how values are stored"),
+        ("a", {"ARROW:extension:name": "lance.json"}, "extension:name says how values"),
+    ],
+)
+def test_notes_cannot_change_what_stored_values_mean(table, column, entries, text):
+    rows = table.scan().to_arrow()
+    with pytest.raises(SchemaError, match=text):
+        table.update_field_metadata({column: entries})
+    again = lt.open_table(table.uri)
+    assert (again.version, again.scan().to_arrow()) == (1, rows)
+
+
+def test_notes_that_make_values_what_they_are_stay(tmp_path):
+    field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true", "x": "y"})
+    data = pa.table([pa.array([b"1"], pa.large_binary())], schema=pa.schema([field]))
+    table = lt.create_table(tmp_path / "t", data)
+    with pytest.raises(SchemaError, match="blob says how"):
+        table.update_field_metadata({"b": {"x": "z"}}, replace_all=True)
+    with pytest.raises(SchemaError, match="blob says how"):
+        table.update_field_metadata({"b": {"lance-encoding:blob": None}})
+    table.update_field_metadata({"b": {"x": None}})
+    assert table.scan(blobs="bytes").to_arrow().to_pylist() == [{"b": b"1"}]
+
+
+@pytest.mark.parametrize(
+    ("knob", "good"),
+    [
+        ("compression", "zstd, lz4, fsst, none"),
+        ("compression-level", "a whole number from 1 to 22"),
+        ("structural-encoding", "miniblock, fullzip"),
+        ("rle-threshold", "a number from 0 to 1"),
+        ("dict-divisor", "a whole number from 1"),
+        ("bss", "off, on, auto"),
+        ("packed", "true, false"),
+        ("blob", "true, false"),
+    ],
+)
+def test_wishes_for_the_encoding_are_refused_with_the_good_ones(tmp_path, table, knob, good):
+    name = f"lance-encoding:{knob}"
+    if knob not in {"packed", "blob"}:
+        with pytest.raises(InputError, match=good):
+            table.update_field_metadata({"a": {name: "99x"}})
+        assert table.refresh().version == 1
+    schema = pa.schema([pa.field("a", pa.int64(), metadata={name: "99x"})])
+    with pytest.raises(InputError, match=good):
+        lt.create_table(tmp_path / "other", schema=schema)
+    with pytest.raises(InputError, match=good):
+        table.overwrite(pa.table([[1]], schema=schema))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 EXTENSION_NAME = "ARROW:extension:name"
 EXTENSION_METADATA = "ARROW:extension:metadata"
 BLOB_KEY = "lance-encoding:blob"
+"""Marks a blob column; other writers look for the key only, whatever its value."""
 PACKED_KEYS = ("lance-encoding:packed", "packed")
 BLOB_V2 = "lance.blob.v2"
 JSON_EXTENSION = "lance.json"
@@ -49,20 +50,20 @@ class Field:
         """True for a column whose payloads are stored out of line, of either generation."""
         if not self.metadata and not self.extension_name:
             return False
-        return self.is_blob_v2 or self.metadata.get(BLOB_KEY) == "true"
+        return self.is_blob_v2 or BLOB_KEY in self.metadata
 
     @property
     def is_blob_v2(self) -> bool:
         """True for a blob column of the second generation (a struct of references)."""
         if self.logical_type != "struct":
             return False
-        return self.extension_name == BLOB_V2 or self.metadata.get(BLOB_KEY) == "true"
+        return self.extension_name == BLOB_V2 or BLOB_KEY in self.metadata
 
     @property
     def is_packed(self) -> bool:
         """True for a struct stored row by row in a single column."""
         return self.logical_type == "struct" and any(
-            self.metadata.get(key) == "true" for key in PACKED_KEYS
+            self.metadata.get(key, "").lower() == "true" for key in PACKED_KEYS
         )
 
     @property

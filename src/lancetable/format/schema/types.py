@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from lancetable.errors import CorruptError, SchemaError
+from lancetable.errors import CorruptError, InputError, SchemaError
 from lancetable.format.schema.keys import primary_key_position
 from lancetable.format.schema.logical import (
     MAX_NESTING,
@@ -185,6 +185,7 @@ def schema_from_arrow(schema: pa.Schema) -> Schema:
 
     Raises:
         SchemaError: a column has a type that the format cannot store.
+        InputError: its metadata asks for a way of storage that does not exist.
     """
     ids = iter(range(2**31))
     fields = tuple(_from_arrow(field, ids, 0) for field in schema)
@@ -194,7 +195,7 @@ def schema_from_arrow(schema: pa.Schema) -> Schema:
 def _from_arrow(arrow: pa.Field, ids: Iterator[int], depth: int) -> Field:
     if depth > MAX_NESTING:
         raise SchemaError(f"column {arrow.name!r} is nested deeper than {MAX_NESTING} levels")
-    metadata = dict(_text_metadata(arrow.metadata, f"column {arrow.name!r}"))
+    metadata = _marked(_text_metadata(arrow.metadata, f"column {arrow.name!r}"), arrow.name)
     storage = arrow.type
     if isinstance(storage, pa.BaseExtensionType):
         metadata[EXTENSION_NAME] = storage.extension_name
@@ -220,6 +221,23 @@ def _from_arrow(arrow: pa.Field, ids: Iterator[int], depth: int) -> Field:
         extension_name=metadata.get(EXTENSION_NAME, ""),
         primary_key_position=primary_key_position(metadata),
     )
+
+
+def _marked(metadata: Mapping[str, str], name: str) -> dict[str, str]:
+    """Return the metadata with marks of storage as every reader understands them.
+
+    Readers differ in what they make of other spellings, and some take any value for a mark.
+    """
+    found = dict(metadata)
+    for key in (BLOB_KEY, *PACKED_KEYS[:1]):
+        if key not in found:
+            continue
+        word = found.pop(key).strip().lower()
+        if word not in {"true", "false"}:
+            raise InputError(f"column {name!r}: {key} is {metadata[key]!r}; use one of true, false")
+        if word == "true":
+            found[key] = word
+    return found
 
 
 def _child_fields(storage: pa.DataType, text: str) -> list[pa.Field]:

@@ -13,6 +13,7 @@ from lancetable.format.schema.model import Field
 PREFIX = "lance-encoding:"
 COMPRESSIONS = ("zstd", "lz4", "fsst", "none")
 STRUCTURES = ("miniblock", "fullzip")
+_HIGHEST_LEVEL = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def knobs_of(field: Field, top: Field) -> Knobs:
     structure = _Reader(top).word("structural-encoding", STRUCTURES)
     return Knobs(
         compression=reader.word("compression", COMPRESSIONS),
-        level=reader.number("compression-level", int, "a whole number such as 3"),
+        level=reader.number("compression-level", _level, "a whole number from 1 to 22"),
         split_bytes=reader.word("bss", ("off", "on", "auto")) or "auto",
         run_threshold=reader.number("rle-threshold", _share, "a number from 0 to 1"),
         dictionary_divisor=reader.number("dict-divisor", _positive, "a whole number from 1") or 2,
@@ -50,6 +51,13 @@ def knobs_of(field: Field, top: Field) -> Knobs:
 def _share(text: str) -> float:
     value = float(text)
     if not 0 <= value <= 1:
+        raise ValueError(text)
+    return value
+
+
+def _level(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= _HIGHEST_LEVEL:
         raise ValueError(text)
     return value
 
