@@ -12,7 +12,7 @@ from typing import Annotated, ParamSpec
 import typer
 
 import lancetable
-from lancetable.cli import file, history, refs, table, whole
+from lancetable.cli import file, history, refs, table, upkeep, whole
 from lancetable.errors import LanceTableError
 
 P = ParamSpec("P")
@@ -73,6 +73,10 @@ for _command in (
     history.history,
     whole.clone,
     whole.restore,
+    upkeep.changes,
+    upkeep.cleanup,
+    upkeep.check,
+    upkeep.repair,
 ):
     app.command()(_with_one_line_errors(_command))
 
