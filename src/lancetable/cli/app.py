@@ -12,7 +12,7 @@ from typing import Annotated, ParamSpec
 import typer
 
 import lancetable
-from lancetable.cli import file, history, refs, table, upkeep, whole
+from lancetable.cli import compact, file, history, refs, table, upkeep, whole
 from lancetable.errors import LanceTableError
 
 P = ParamSpec("P")
@@ -73,6 +73,7 @@ for _command in (
     history.history,
     whole.clone,
     whole.restore,
+    compact.compact,
     upkeep.changes,
     upkeep.cleanup,
     upkeep.check,

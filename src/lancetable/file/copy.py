@@ -7,7 +7,7 @@ whose pages hold positions in their file; columns with bytes outside of their pa
 whose structs must have a single page.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -23,14 +23,15 @@ from lancetable.file.codec import (
 from lancetable.file.leaves import column_owners, leaves_of
 from lancetable.file.model import V2_1, V2_2, FileVersion, WrittenColumn, WrittenPage
 from lancetable.file.place import Placed
-from lancetable.file.writer import WrittenFile, aligned_parts
+from lancetable.file.writer import ALIGNMENT, WrittenFile, aligned_parts
 from lancetable.format.schema.codec import decode_file_descriptor
 from lancetable.format.schema.model import Field, Schema
-from lancetable.store import ByteRange, ReadableFile, WritableFile
+from lancetable.store import ByteRange, Bytes, ReadableFile, WritableFile
 
 COPYABLE = (V2_1, V2_2)
 _TAIL_BYTES = 64 * 1024
 _AT_A_TIME = 4 * 1024 * 1024
+_MAPPED_BYTES = 8 * 1024 * 1024
 
 
 class StoredFile:
@@ -147,7 +148,7 @@ class PageCopier:
         self._position = 0
         self.rows = 0
 
-    def add(self, rows: int, columns: Mapping[int, tuple[ReadableFile, list[WrittenPage]]]) -> None:
+    def add(self, rows: int, columns: Mapping[int, tuple["FilePart", list[WrittenPage]]]) -> None:
         """Add rows: for each field that owns a column the file it is in and its pages."""
         for owner in self._owners:
             file, pages = columns[owner.field.id]
@@ -156,18 +157,35 @@ class PageCopier:
                 self._copy(owner.field.id, file, run, first)
         self.rows += rows
 
-    def _copy(self, id_: int, file: ReadableFile, run: Sequence[WrittenPage], first: int) -> None:
-        flat = file.read_ranges(
-            [ByteRange(at, at + size) for page in run for at, size in page.buffers]
-        )
-        parts, positions = aligned_parts(flat, self._position)
-        self._file.write(parts)
-        self._position += sum(map(len, parts))
-        places = iter(zip(positions, map(len, flat), strict=True))
+    def _copy(self, id_: int, file: "FilePart", run: Sequence[WrittenPage], first: int) -> None:
+        if len(run) == 1 and _weight(run[0]) > _AT_A_TIME:
+            places = iter([self._long(file, *buffer) for buffer in run[0].buffers])
+        else:
+            places = iter(self._short(file, [one for page in run for one in page.buffers]))
         for page in run:
             buffers = tuple(next(places) for _ in page.buffers)
             moved = page._replace(first_row=first + page.first_row, buffers=buffers)
             self._pages[id_].append(moved)
+
+    def _short(self, file: "FilePart", places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Copy buffers together; return their new places."""
+        contents = file.read([ByteRange(at, at + size) for at, size in places])
+        parts, positions = aligned_parts(contents, self._position)
+        self._put(parts)
+        return [(at, size) for at, (_, size) in zip(positions, places, strict=True)]
+
+    def _long(self, file: "FilePart", at: int, size: int) -> tuple[int, int]:
+        """Copy one buffer piece by piece; return its new place."""
+        place = self._position
+        for first in range(at, at + size, _AT_A_TIME):
+            last = min(first + _AT_A_TIME, at + size)
+            self._put(file.read([ByteRange(first, last)]))
+        self._put([bytes(-size % ALIGNMENT)])
+        return place, size
+
+    def _put(self, parts: Sequence[Bytes]) -> None:
+        self._file.write(parts)
+        self._position += sum(map(len, parts))
 
     def finish(self) -> WrittenFile:
         """Write what comes behind the pages and close the file."""
@@ -184,15 +202,35 @@ class PageCopier:
         self._file.abort()
 
 
+class FilePart:
+    """A file that is opened again after some bytes were read, so that mapped ones do not add up."""
+
+    def __init__(self, open_: Callable[[], ReadableFile]) -> None:
+        self._open = open_
+        self._file: ReadableFile | None = None
+        self._read = 0
+
+    def read(self, ranges: Sequence[ByteRange]) -> list[memoryview]:
+        """Return the bytes of each range."""
+        if self._file is None or self._read >= _MAPPED_BYTES:
+            self._file, self._read = self._open(), 0
+        self._read += sum(stop - start for start, stop in ranges)
+        return self._file.read_ranges(ranges)
+
+
+def _weight(page: WrittenPage) -> int:
+    return sum(size for _, size in page.buffers)
+
+
 def _runs(pages: Sequence[WrittenPage]) -> Iterator[list[WrittenPage]]:
-    """Cut pages into runs whose buffers are fetched and written together."""
+    """Cut pages into runs that are fetched and written together; a large one stands alone."""
     run: list[WrittenPage] = []
     held = 0
     for page in pages:
-        run.append(page)
-        held += sum(size for _, size in page.buffers)
-        if held >= _AT_A_TIME:
+        if run and held + _weight(page) > _AT_A_TIME:
             yield run
             run, held = [], 0
+        run.append(page)
+        held += _weight(page)
     if run:
         yield run

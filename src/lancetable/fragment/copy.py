@@ -7,10 +7,11 @@ them anew once.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from lancetable.errors import LanceTableError
-from lancetable.file.copy import COPYABLE, Owner, PageCopier, StoredFile, owners_of
+from lancetable.file.copy import COPYABLE, FilePart, Owner, PageCopier, StoredFile, owners_of
 from lancetable.file.model import FileVersion, WrittenPage
 from lancetable.format.manifest.model import DataFile, Fragment
 from lancetable.format.schema.model import Field, Schema
@@ -65,6 +66,8 @@ def copy_fragments(
     """
     if wanted.version not in COPYABLE or any(one.deletion_file for one in fragments):
         return None
+    if any(map(_is_tiny, fragments)):
+        return None
     layout = owners_of(wanted.schema, wanted.version)
     stored: list[_Stored] = []
     for fragment in fragments:
@@ -80,6 +83,13 @@ def copy_fragments(
         remove_fragments(made, wanted.target)
         raise
     return made
+
+
+def _is_tiny(fragment: Fragment) -> bool:
+    """Say whether the pages of a fragment are too small, without looking at them."""
+    columns = sum(len(file.fields) for file in fragment.files)
+    size = sum(file.size or 0 for file in fragment.files)
+    return fragment.physical_rows < LEAST_PAGE_ROWS and size < LEAST_PAGE_BYTES * columns
 
 
 def _outputs(stored: Sequence[_Stored], rows_per_file: int) -> list[list[_Stored]]:
@@ -100,7 +110,7 @@ def _copied(source: Source, stored: Sequence[_Stored], wanted: CopyTarget) -> Fr
     copier = PageCopier(begin_file(name, wanted.target), wanted.schema, wanted.version)
     try:
         for fragment, columns in stored:
-            files = [_opened(source, file)[0] for file in fragment.files]
+            files = [FilePart(partial(_opened, source, file)) for file in fragment.files]
             copier.add(
                 fragment.physical_rows,
                 {id_: (files[number], pages) for id_, (number, pages) in columns.items()},
@@ -142,12 +152,12 @@ def _columns(
     return found
 
 
-def _opened(source: Source, file: DataFile) -> tuple[ReadableFile, str]:
+def _opened(source: Source, file: DataFile) -> ReadableFile:
     store, path = source.data_file_place(file)
-    return store.open(path, size=file.size), path
+    return store.open(path, size=file.size)
 
 
 def _stored(source: Source, file: DataFile) -> StoredFile:
     pairs = zip(file.fields, file.column_indices, strict=False)
     columns = {id_: index for id_, index in pairs if id_ != TOMBSTONE}
-    return StoredFile(*_opened(source, file), columns)
+    return StoredFile(_opened(source, file), file.path, columns)

@@ -12,6 +12,8 @@ MiB = 1024 * 1024
 IndexHandling: TypeAlias = Literal["reuse", "remap", "uncover"]
 Progress: TypeAlias = Callable[[int, int], None]
 """Is told how many rows are done, and how many there are."""
+SORT_COPIES = 8
+"""How many times rows may be in memory while they are sorted: decoded, joined, ordered, encoded."""
 _LEAST_MEMORY = 16 * MiB
 
 

@@ -19,15 +19,12 @@ from lancetable.format.manifest import Fragment, IndexSegment
 from lancetable.format.manifest.reuse import FragmentReuse
 from lancetable.format.schema.project import resolve
 from lancetable.fragment.readers import Readers
-from lancetable.operations.compact_options import CompactOptions, IndexHandling
+from lancetable.operations.compact_options import SORT_COPIES, CompactOptions, IndexHandling
 from lancetable.operations.moved import has_stable_row_ids
 from lancetable.operations.write import storage_version
 from lancetable.scan.pace import guess
 from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanRequest
-
-_SORT_COPIES = 4
-"""How many times rows are in memory while they are sorted: read, joined, ordered, encoded."""
 
 
 class CompactGroup(NamedTuple):
@@ -205,7 +202,7 @@ def _most_sorted(snapshot: Snapshot, options: CompactOptions) -> int | None:
     manifest = snapshot.manifest
     planned = plan(manifest.schema, ScanRequest())
     pace = guess((planned.early, planned.late), manifest.fragments)
-    return pace.rows(options.task_bytes // _SORT_COPIES)
+    return pace.rows(options.task_bytes // SORT_COPIES)
 
 
 def _groups(

@@ -30,15 +30,19 @@ from lancetable.fragment.writer import (
     remove_fragments,
     write_fragments,
 )
-from lancetable.operations.compact_options import CompactOptions
+from lancetable.operations.compact_options import SORT_COPIES, CompactOptions
 from lancetable.operations.compact_order import Order, order_of
 from lancetable.operations.moved import Numbers, has_stable_row_ids, target_of
+from lancetable.operations.parts import read_rows
 from lancetable.operations.write import table_options
 from lancetable.scan.pace import Pace, bytes_of, guess
 from lancetable.scan.plan import ScanPlan, plan, windows
 from lancetable.scan.request import MiB, ScanRequest
 from lancetable.scan.result import aligned, finish
 
+_SHARES = 8
+"""What a task reads at a time and what waits for its page take such a part of its memory each;
+encoding takes copies of both."""
 _LEAST_PAGE = 64 * 1024
 _MOST_PAGE = 8 * MiB
 
@@ -50,6 +54,11 @@ class CompactTask:
     part: Snapshot
     rows_per_file: int
     options: CompactOptions
+
+    @property
+    def window_bytes(self) -> int:
+        """About how many bytes are decoded at a time."""
+        return self.options.task_bytes // _SHARES
 
 
 class WrittenGroup(NamedTuple):
@@ -76,12 +85,11 @@ def write_group(task: CompactTask) -> WrittenGroup:
             return WrittenGroup(_labelled(task.part, copied), is_copied=True)
     names = tuple(field.name for field in manifest.schema.fields)
     planned = plan(manifest.schema, ScanRequest(names, blobs="bytes"))
-    reading = _Reading(planned, Readers(task.part), task.options.task_bytes // 8)
-    batches: Iterator[pa.RecordBatch] = reading.batches()
-    order = None
-    if task.options.is_sorted:
-        order = _order(task)
-        batches = _in_order(batches, order)
+    order = _order(task) if task.options.is_sorted else None
+    if order is None:
+        batches = _Reading(planned, Readers(task.part), task.window_bytes).batches()
+    else:
+        batches = _gathered(task, planned, order)
     fragments = write_fragments(batches, manifest.schema, target_of(task.part), options)
     return WrittenGroup(_labelled(task.part, fragments, order), order)
 
@@ -94,12 +102,12 @@ def _copied(task: CompactTask, options: WriteOptions) -> list[Fragment] | None:
 
 
 def _write_options(task: CompactTask, columns: int) -> WriteOptions:
-    quarter = task.options.task_bytes // 4
+    share = task.options.task_bytes // _SHARES
     wanted = WriteOptions(
         max_rows_per_file=task.rows_per_file,
         max_bytes_per_file=2 * task.options.target_bytes,
-        page_bytes=min(max(quarter // max(columns, 1), _LEAST_PAGE), _MOST_PAGE),
-        pending_bytes=quarter,
+        page_bytes=min(max(share // max(columns, 1), _LEAST_PAGE), _MOST_PAGE),
+        pending_bytes=share,
     )
     return table_options(task.part.manifest, wanted)
 
@@ -176,20 +184,50 @@ def _order(task: CompactTask) -> Order:
     """Return the order that the rows of a task get."""
     names = (*task.options.sort_by, *task.options.z_order_by)
     planned = plan(task.part.manifest.schema, ScanRequest(names))
-    reading = _Reading(planned, Readers(task.part), task.options.task_bytes // 8)
+    reading = _Reading(planned, Readers(task.part), task.window_bytes)
     return order_of(pa.Table.from_batches(list(reading.batches())), task.options)
 
 
-def _in_order(batches: Iterator[pa.RecordBatch], order: Order) -> Iterator[pa.RecordBatch]:
-    """Yield all rows in another order, some thousands at a time."""
-    every = list(batches)
-    if not every:
-        return
-    table = pa.Table.from_batches(every)
-    each = max(len(order) // max(len(every), 1), 1)
+def _gathered(task: CompactTask, planned: ScanPlan, order: Order) -> Iterator[pa.RecordBatch]:
+    """Yield rows in another order, as many at a time as fit in memory.
+
+    Rows that fit are decoded once. More than that are decoded again for each part of the order.
+    """
+    readers = Readers(task.part)
+    pace = guess((planned.early, planned.late), task.part.manifest.fragments)
+    each = pace.rows(task.options.task_bytes // SORT_COPIES)
+    starts = np.array(readers.starts)
     for first in range(0, len(order), each):
-        taken = table.take(pa.array(order[first : first + each]))
+        ranks = order[first : first + each]
+        ascending = np.argsort(ranks, kind="stable")
+        batches = _ranked(planned, readers, ranks[ascending], starts, pace.rows(task.window_bytes))
+        back = np.empty(len(ranks), np.int64)
+        back[ascending] = np.arange(len(ranks))
+        taken = pa.Table.from_batches(batches).take(pa.array(back))
         yield from taken.combine_chunks().to_batches()
+
+
+def _ranked(
+    planned: ScanPlan, readers: Readers, ranks: Order, starts: Order, step: int
+) -> list[pa.RecordBatch]:
+    """Return live rows of a part by their ascending numbers."""
+    found: list[pa.RecordBatch] = []
+    edges = np.searchsorted(ranks, starts)
+    for position in range(len(readers)):
+        inside = ranks[edges[position] : edges[position + 1]] - starts[position]
+        if not len(inside):
+            continue
+        opened = readers[position].opened
+        offsets = inside if opened.deletions is None else opened.deletions.physical(inside)
+        # Near rows are decoded together, so each run of them is read from a short range.
+        ends = np.searchsorted(offsets, np.arange(step, opened.rows + step, step))
+        for run in np.split(offsets, ends):
+            piece = read_rows(planned, readers[position], run)
+            names = planned.schema.names
+            if piece.rows:
+                found += aligned(dict(zip(names, piece.columns, strict=True)), piece.rows)
+            opened.release()
+    return found
 
 
 def _labelled(
