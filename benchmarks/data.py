@@ -22,6 +22,8 @@ from benchmarks.rows import SEED, columns, texts
 _REVISION = 2
 _BATCH = 1 << 20
 _DIMENSION = 768
+_SMALL = 10_000
+_WIDTH = 200
 
 
 class TableKind(NamedTuple):
@@ -127,6 +129,23 @@ def _build_fragments(path: Path, fragments: int) -> None:
     lance.LanceDataset.commit(str(path), operation, read_version=dataset.version)
 
 
+def _build_small(path: Path, fragments: int) -> None:
+    rng = np.random.default_rng(SEED)
+    for number in range(fragments):
+        data = pa.table(columns(rng, number * _SMALL, _SMALL))
+        lance.write_dataset(data, str(path), mode="append" if number else "create")
+
+
+def _build_wide(path: Path, rows: int) -> None:
+    """Write rows of about 850 bytes, 100 000 in each fragment."""
+    rng = np.random.default_rng(SEED)
+    for first, count in _spans(rows, 100_000):
+        made = columns(rng, first, count)
+        values = pa.array(rng.random(count * _WIDTH, np.float32))
+        made["vector"] = pa.FixedSizeListArray.from_arrays(values, _WIDTH)
+        lance.write_dataset(pa.table(made), str(path), mode="append" if first else "create")
+
+
 TABLES = {
     "single": TableKind(_build_versions, 1, 1),
     "versions": TableKind(_build_versions, 5_000, 500),
@@ -135,6 +154,8 @@ TABLES = {
     "fragments": TableKind(_build_fragments, 1_000, 1_000),
     "nullable": TableKind(_build_nullable, 1_000_000, 100_000),
     "nested": TableKind(_build_nested, 1_000_000, 100_000),
+    "small": TableKind(_build_small, 100, 100),
+    "wide": TableKind(_build_wide, 2_500_000, 500_000),
 }
 
 

@@ -19,6 +19,7 @@ _STATUS = Path("/proc/self/status")
 _PAUSE_SECONDS = 0.002
 WRITTEN = 10_000_000
 UPSERTED = 2_000_000
+COMPACTED_WITHIN = 256 * 1024 * 1024
 
 
 def _status_bytes(key: str) -> int:
@@ -71,12 +72,18 @@ def _merge(peer: str, uri: str) -> int:
     return load_peer(peer).open(uri).count()
 
 
+def _compact(peer: str, uri: str) -> int:
+    load_peer(peer).open(uri).compact(COMPACTED_WITHIN)
+    return load_peer(peer).open(uri).count()
+
+
 TASKS: dict[str, Callable[[str, str], int]] = {
     "stream": _stream,
     "write": _write,
     "update": _update,
     "update_half": _update_half,
     "merge": _merge,
+    "compact": _compact,
 }
 
 

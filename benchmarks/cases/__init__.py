@@ -1,9 +1,17 @@
 """The cases, in the order in which they are run and shown."""
 
+from benchmarks.cases import compact, memory, scan, start, take, write
 from benchmarks.cases import filter as filters
-from benchmarks.cases import memory, scan, start, take, write
 from benchmarks.cases.base import Case, Subject, Unit
 
-CASES = (*start.CASES, *scan.CASES, *filters.CASES, *take.CASES, *memory.CASES, *write.CASES)
+CASES = (
+    *start.CASES,
+    *scan.CASES,
+    *filters.CASES,
+    *take.CASES,
+    *memory.CASES,
+    *write.CASES,
+    *compact.CASES,
+)
 
 __all__ = ["CASES", "Case", "Subject", "Unit"]

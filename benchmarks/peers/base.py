@@ -50,6 +50,9 @@ class Handle(Protocol):
     def add_column(self, name: str, expression: str) -> None:
         """Add a column computed from others."""
 
+    def compact(self, memory_bytes: int | None = None) -> None:
+        """Write small fragments anew, within a memory where that can be said."""
+
 
 class Peer(Protocol):
     """One implementation of Lance tables."""

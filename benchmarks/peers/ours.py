@@ -46,6 +46,12 @@ class _Handle:
     def add_column(self, name: str, expression: str) -> None:
         self.table.add_columns({name: expression})
 
+    def compact(self, memory_bytes: int | None = None) -> None:
+        if memory_bytes is None:
+            self.table.compact()
+        else:
+            self.table.compact(memory_bytes=memory_bytes)
+
 
 @dataclass(frozen=True, slots=True)
 class _Ours:

@@ -48,6 +48,11 @@ class _Handle:
     def add_column(self, name: str, expression: str) -> None:
         self.dataset.add_columns({name: expression})
 
+    def compact(self, memory_bytes: int | None = None) -> None:
+        # There is no such limit.
+        del memory_bytes
+        self.dataset.optimize.compact_files()
+
 
 @dataclass(frozen=True, slots=True)
 class _Pylance:
