@@ -248,7 +248,9 @@ def _rewritten(manifest: Manifest, operation: Rewrite, context: Context) -> Stat
     edited = EditedFragments(manifest.fragments, removed=removed, added=added)
     numbered = replace(operation, groups=tuple(type(operation.groups[0])(*g) for g in groups))
     segments = context.indices()
-    after = coverage.after_rewrite(segments, numbered, stable_row_ids=_is_stable(manifest))
+    after = coverage.after_rewrite(
+        segments, numbered, stable_row_ids=_is_stable(manifest), load=context.reuse
+    )
     return State(replace(manifest, fragments=edited), None if after == tuple(segments) else after)
 
 

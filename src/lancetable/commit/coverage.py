@@ -70,15 +70,23 @@ def without_values(
 
 
 def after_rewrite(
-    segments: Iterable[IndexSegment], operation: Rewrite, *, stable_row_ids: bool
+    segments: Sequence[IndexSegment],
+    operation: Rewrite,
+    *,
+    stable_row_ids: bool,
+    load: LoadReuse | None = None,
 ) -> Segments:
     """Return the segments after fragments were written anew."""
+    older = load(segments) if operation.rewritten_indices and load is not None else None
     rewritten = {index.old_id: index for index in operation.rewritten_indices}
     reuse = operation.fragment_reuse
     found = []
     for segment in segments:
         index = rewritten.get(segment.uuid)
         if index is not None:
+            ids = segment.fragment_ids
+            if ids is not None and older is not None:
+                segment = covering(segment, older.covered(ids))  # noqa: PLW2901 - as it is now
             found.append(_rewritten(_moved(segment, operation), index))
         elif segment.name == FRAGMENT_REUSE and reuse is not None:
             continue

@@ -81,8 +81,7 @@ def relocate(
     written: list[str] = []
     try:
         for (old, new), order in zip(operation.groups, moves.orders, strict=True):
-            named = [one._replace(id=free + place) for place, one in enumerate(new)]
-            free += len(named)
+            named, free = _named(new, free)
             numbered.append(RewriteGroup(old, tuple(named)))
             if not merge.isdisjoint(one.id for one in old):
                 gone = _gone(tip, [_survivors(base, one) for one in old], merge, current)
@@ -100,6 +99,15 @@ def relocate(
         discard(tip.store, written)
         raise
     return Rebase(made, tuple(written))
+
+
+def _named(fragments: Sequence[Fragment], free: int) -> tuple[list[Fragment], int]:
+    """Return new fragments with ids, and the next free one; some have reserved ids already."""
+    named = []
+    for fragment in fragments:
+        named.append(fragment if fragment.id else fragment._replace(id=free))
+        free += not fragment.id
+    return named, free
 
 
 def _some(groups: Sequence[RewriteGroup]) -> tuple[RewriteGroup, ...]:

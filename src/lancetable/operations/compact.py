@@ -11,15 +11,17 @@ Without a group that is worth it no version is made.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from lancetable.commit.committer import commit as commit_operation
+from lancetable.commit.finish import next_fragment_id
 from lancetable.commit.moves import Moves
-from lancetable.commit.options import CommitOptions, CommitResult
+from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
-from lancetable.commit.transaction import Rewrite, RewriteGroup
+from lancetable.commit.transaction import ReserveFragments, Rewrite, RewriteGroup
 from lancetable.format.manifest import Fragment
 from lancetable.fragment.writer import remove_fragments
+from lancetable.operations.compact_indices import remap_segments
 from lancetable.operations.compact_options import (
     Compacted,
     CompactOptions,
@@ -33,7 +35,7 @@ from lancetable.operations.moved import target_of
 from lancetable.operations.parts import part_of
 from lancetable.operations.retry import repeat
 from lancetable.operations.runner import Runner, Threads
-from lancetable.operations.steps import run_steps
+from lancetable.operations.steps import own_files, run_steps
 from lancetable.operations.write import keep_or_remove
 from lancetable.scan.request import Where, parse_where
 
@@ -129,7 +131,7 @@ def plan_tasks(plan: CompactPlan) -> list[CompactTask]:
 
 def commit_plan(
     plan: CompactPlan, written: Iterable[WrittenGroup], options: CommitOptions
-) -> CommitResult:
+) -> "Landed":
     """Commit what the tasks of a plan wrote, each result in the place of its group.
 
     Raises:
@@ -140,10 +142,46 @@ def commit_plan(
         RewriteGroup(group.fragments, tuple(each.fragments))
         for group, each in zip(plan.groups, written, strict=True)
     )
-    moves = Moves(tuple(each.order for each in written), plan.indices == "reuse")
-    made = commit_operation(plan.snapshot, Rewrite(groups), options, moves=moves)
+    orders = tuple(each.order for each in written)
+    with own_files(plan.snapshot.store) as files:
+        operation = Rewrite(groups)
+        if plan.indices == "remap":
+            groups = _with_reserved_ids(plan.snapshot, groups, options)
+            remapped = remap_segments(plan.snapshot, groups, orders)
+            files.extend(remapped.paths)
+            operation = Rewrite(groups, remapped.indices)
+        moves = Moves(orders, plan.indices == "reuse")
+        made = commit_operation(plan.snapshot, operation, options, moves=moves)
     _remove_unused([one for each in written for one in each.fragments], made.snapshot)
-    return made
+    return Landed(made.snapshot, made.attempts, len(operation.rewritten_indices))
+
+
+def _with_reserved_ids(
+    snapshot: Snapshot, groups: tuple[RewriteGroup, ...], options: CommitOptions
+) -> tuple[RewriteGroup, ...]:
+    """Return groups whose new fragments have ids; addresses of their rows are known by them.
+
+    That makes a version of its own, which changes nothing else.
+    """
+    count = sum(len(group.new_fragments) for group in groups)
+    if not count:
+        return groups
+    reserved = commit_operation(snapshot, ReserveFragments(count), options).snapshot
+    free = next_fragment_id(reserved.manifest) - count
+    named = []
+    for old, new in groups:
+        fragments = tuple(one._replace(id=free + place) for place, one in enumerate(new))
+        free += len(new)
+        named.append(RewriteGroup(old, fragments))
+    return tuple(named)
+
+
+class Landed(NamedTuple):
+    """The version that was made, how often it was tried, and how many segments were adapted."""
+
+    snapshot: Snapshot
+    attempts: int
+    indices_remapped: int
 
 
 def _remove_unused(fragments: Iterable[Fragment], made: Snapshot) -> None:
@@ -153,7 +191,7 @@ def _remove_unused(fragments: Iterable[Fragment], made: Snapshot) -> None:
     remove_fragments(unused, target_of(made))
 
 
-def _result(plan: CompactPlan, written: list[WrittenGroup], made: CommitResult) -> CompactResult:
+def _result(plan: CompactPlan, written: list[WrittenGroup], made: Landed) -> CompactResult:
     fragments = [one for each in written for one in each.fragments]
     return CompactResult(
         version=made.snapshot.version,
@@ -164,6 +202,7 @@ def _result(plan: CompactPlan, written: list[WrittenGroup], made: CommitResult) 
         bytes_before=sum(group.bytes_ for group in plan.groups),
         bytes_after=sum(file.size or 0 for one in fragments for file in one.files),
         fragments_copied=sum(len(each.fragments) for each in written if each.is_copied),
+        indices_remapped=made.indices_remapped,
         attempts=made.attempts,
     )
 
