@@ -23,6 +23,10 @@ _FIRST_PAUSE = timedelta(milliseconds=100)
 _LONGEST_PAUSE = timedelta(seconds=15)
 _LIKE_HTTP = ("endpoint", "base_url", "endpoint_url_s3")
 
+_ENDPOINTS = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AZURE_STORAGE_ENDPOINT")
+_VARIABLES = ("AWS_", "AZURE_", "GOOGLE_")
+"""How the names of variables begin that clients read."""
+
 _clients: dict[object, tuple[Client, Settings]] = {}
 _lock = threading.Lock()
 
@@ -36,13 +40,19 @@ def client_of(
         InputError: a setting is not known or has a value that cannot be.
     """
     # A web server is one place whatever the folder, and so is a bucket.
-    key = (os.getpid(), address[:2], address.account, frozenset(options.items()), credentials)
+    given = (frozenset(options.items()), credentials, _environment())
+    key = (os.getpid(), address[:2], address.account, given)
     with _lock:
         found = _clients.get(key)
         if found is None:
             settings = settle(address.service, options)
             found = _clients[key] = (_made(address, settings, credentials), settings)
     return found
+
+
+def _environment() -> frozenset[tuple[str, str]]:
+    """Return the part of the environment that clients read; another one needs another client."""
+    return frozenset(item for item in os.environ.items() if item[0].startswith(_VARIABLES))
 
 
 def _made(address: Address, settings: Settings, credentials: Credentials | None) -> Client:
@@ -66,7 +76,9 @@ def _made(address: Address, settings: Settings, credentials: Credentials | None)
         config.setdefault("disable_bulk_delete", "true")
     limits = settings.limits
     client = {"timeout": f"{round(limits.request_timeout * 1000)}ms", **settings.client}
-    is_plain = any(config.get(name, "").startswith("http:") for name in _LIKE_HTTP)
+    endpoints = [config.get(name, "") for name in _LIKE_HTTP]
+    endpoints += [os.environ.get(name, "") for name in _ENDPOINTS]
+    is_plain = any(endpoint.startswith("http:") for endpoint in endpoints)
     if is_plain or bucket.startswith("http:") or config.get("use_emulator") == "true":
         client.setdefault("allow_http", "true")
     asked: dict[str, Any] = {

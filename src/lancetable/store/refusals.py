@@ -13,6 +13,7 @@ _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _TEXT = re.compile(r"<Message>([^<]*)</Message>")
 _DETAILS = "\n\nDebug source"
+_PROVIDER = "credential provider"
 _METADATA = "169.254.169.254"
 """Where a machine in a cloud is asked for credentials when none were given."""
 _NO_CREDENTIALS = (
@@ -96,12 +97,9 @@ def translated(cause: BaseException, place: str) -> LanceTableError:
     is_missing = isinstance(cause, FileNotFoundError) or kind == "NotFoundError"
     if is_missing and refusal.code not in {"NoSuchBucket", "ContainerNotFound"}:
         return FileNotFoundInStoreError(f"{place}: there is no such object")
-    if _METADATA in refusal.text:
-        return StoreError(f"{place}: {_NO_CREDENTIALS}", is_certain=True)
-    advice = _CAUSES.get(refusal.code) or _STATUSES.get(refusal.status or 0)
+    advice = _advice(refusal)
     if advice is not None:
-        code = f" ({refusal.code})" if refusal.code else ""
-        return StoreError(f"{place}: {advice}{code}", is_certain=True)
+        return StoreError(f"{place}: {advice}", is_certain=True)
     if refusal.status is None:
         return StoreError(f"{place}: {_connection(refusal.text)}")
     told = _TEXT.search(refusal.text)
@@ -111,6 +109,19 @@ def translated(cause: BaseException, place: str) -> LanceTableError:
     return StoreError(
         f"{place}: the store answered {refusal.status}, {what}{hint}", is_certain=certain
     )
+
+
+def _advice(refusal: Refusal) -> str | None:
+    """Say what helps, when the cause is known; then it is certain that nothing was done."""
+    if _PROVIDER in refusal.text:
+        told = refusal.text.partition(_PROVIDER)[2].strip(" :\n").partition("\n")[0]
+        return f"the credential provider failed: {told}"
+    if _METADATA in refusal.text:
+        return _NO_CREDENTIALS
+    advice = _CAUSES.get(refusal.code) or _STATUSES.get(refusal.status or 0)
+    if advice is None or not refusal.code:
+        return advice
+    return f"{advice} ({refusal.code})"
 
 
 def _connection(text: str) -> str:
