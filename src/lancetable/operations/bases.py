@@ -35,7 +35,7 @@ def base_paths(
     """
     made: list[BasePath] = []
     for name, folder in folders.items():
-        path = TableLocation(str(folder), location.options).open().root
+        path = location.elsewhere(str(folder)).open().root
         if not name or any(base.path == path for base in made):
             raise InputError(f"base {name!r} needs a name and a folder of its own, not {path!r}")
         id_ = first_id + len(made) if first_id else 0

@@ -11,7 +11,6 @@ from lancetable.commit.snapshot import Snapshot
 from lancetable.format.manifest import DataFile, DeletionFile, Fragment
 from lancetable.format.manifest.names import deletion_path
 from lancetable.operations.bring import Journey, data_journeys
-from lancetable.store import TableLocation
 
 
 class Relocation:
@@ -62,4 +61,4 @@ def _shared_bases(source: Snapshot, target: Snapshot) -> Iterator[tuple[int, int
 
 
 def _root(snapshot: Snapshot, path: str) -> str:
-    return TableLocation(path, snapshot.location.options).open().root
+    return snapshot.location.elsewhere(path).open().root
