@@ -239,8 +239,9 @@ def run_history(data: Any, steps: int) -> None:
             history.step()
 
 
+@pytest.mark.slow
 @given(st.data())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_rows_keep_who_they_are(data: Any) -> None:
     run_history(data, 8)
 

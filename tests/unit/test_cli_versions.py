@@ -87,3 +87,24 @@ def test_publishing_a_branch(uri: str) -> None:
     assert picked == [{"branch": "next", "branch_version": 4, "version": 5}]
     assert "before, as version 5" in run("branch", "cherry-pick", uri, "next", "--yes", code=1)
     assert lt.open_table(uri).count() == 5
+
+
+def test_how_versions_differ(uri: str) -> None:
+    table = lt.open_table(uri)
+    table.tags.create("old", 1)
+    table.delete("a in (1, 2)")
+    table.add_columns({"b": "a * 2"})
+    found = run_json("diff", uri, "old")
+    assert (found["from"]["version"], found["to"]["version"]) == (1, 4)
+    assert found["rows"] == {"before": 3, "after": 2}
+    assert (found["rows_new"], found["rows_gone"]) == (1, 2)
+    assert found["fragments_added"] == [1]
+    assert found["fragments_changed"] == [0]
+    assert [one["after"] for one in found["columns"]] == ["b int64"]
+    assert {one["kind"] for one in found["files"]} == {"data", "deletion"}
+    assert "no difference" in run("diff", uri, 4)
+    table.branches.create("dev").append(table.head(1))
+    text = run("diff", uri, "main@4", "dev")
+    assert "rows_new" in text
+    assert run_json("diff", uri, 4, "dev@5")["rows_new"] == 1
+    assert "no branch 'nothing'" in run("diff", uri, "nothing", code=1)

@@ -71,6 +71,7 @@ for _command in (
     table.files,
     file.pages,
     history.history,
+    history.diff,
     whole.clone,
     whole.restore,
     compact.compact,

@@ -1,15 +1,20 @@
 """The commands that look back: what each version did, and how two of them differ."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from lancetable.cli import show
-from lancetable.cli.options import AsOf, Branch, Json, Pick, Tag, Uri, Version
+from lancetable.cli.options import AsOf, Branch, Json, Pick, Tag, Uri, Version, named
 
 if TYPE_CHECKING:
     from lancetable.commit.history_entry import HistoryEntry
 
+_NAMED = "a number, a tag, a branch, or branch@number"
+Before = Annotated[str, typer.Argument(metavar="FROM", help=f"The older version: {_NAMED}.")]
+After = Annotated[
+    str | None, typer.Argument(metavar="TO", help=f"The newer one: {_NAMED}; the latest.")
+]
 Most = Annotated[int | None, typer.Option("--limit", "-n", min=0, help="How many versions.")]
 
 
@@ -31,6 +36,34 @@ def history(  # noqa: PLR0913 - each has a default
     else:
         numbers = ("version", "added", "removed", "updated")
         show.as_table(rows, title=f"{len(rows)} versions", numbers=numbers)
+
+
+def diff(uri: Uri, before: Before, after: After = None, *, json: Json = False) -> None:
+    """How two versions differ: columns, rows, fragments and files."""
+    old = named(uri, before)
+    new = Pick(branch=old.branch).open(uri) if after is None else named(uri, after)
+    found = old.diff(new)
+    row: dict[str, object] = {
+        "from": {"version": old.version, "branch": old.branch},
+        "to": {"version": new.version, "branch": new.branch},
+        "rows": {"before": found.rows_before, "after": found.rows_after},
+        "rows_new": found.rows_new,
+        "rows_gone": found.rows_gone,
+        "fragments_added": list(found.fragments_added),
+        "fragments_removed": list(found.fragments_removed),
+        "fragments_changed": list(found.fragments_changed),
+        "columns": [change._asdict() for change in found.columns],
+        "files": [change._asdict() for change in found.files],
+    }
+    if json:
+        show.as_json(row)
+        return
+    columns, files = row.pop("columns"), row.pop("files")
+    show.as_pairs(row, title="no difference" if found.is_empty else "difference")
+    show.as_table(cast("list[dict[str, object]]", columns), title="columns", numbers=("id",))
+    show.as_table(
+        cast("list[dict[str, object]]", files), title="files", numbers=("bytes",), whole=("path",)
+    )
 
 
 def _row(entry: "HistoryEntry", *, whole: bool) -> dict[str, object]:

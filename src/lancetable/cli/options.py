@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import lancetable
-from lancetable.errors import InputError
+from lancetable.errors import InputError, RefNotFoundError
 
 if TYPE_CHECKING:
     from lancetable.table import Table
@@ -65,6 +65,19 @@ class Pick:
         return lancetable.open_table(
             uri, version=self.version, tag=self.tag, branch=self.branch, as_of=_moment(self.as_of)
         )
+
+
+def named(uri: str, text: str) -> "Table":
+    """Open the version that a text names: a number, a tag, a branch, or a version of a branch."""
+    if text.isdigit():
+        return lancetable.open_table(uri, version=int(text))
+    branch, sign, version = text.rpartition("@")
+    if sign and version.isdigit():
+        return lancetable.open_table(uri, version=int(version), branch=branch)
+    try:
+        return lancetable.open_table(uri, tag=text)
+    except (InputError, RefNotFoundError):
+        return lancetable.open_table(uri, branch=text)
 
 
 def _moment(text: str | None) -> datetime | None:

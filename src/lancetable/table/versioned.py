@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
+    from lancetable.commit.difference import Difference
     from lancetable.commit.history import History
     from lancetable.commit.options import CommitOptions
     from lancetable.commit.snapshot import Snapshot
@@ -60,6 +61,18 @@ class VersionedTable(ColumnsTable):
         from lancetable.commit.history import read_history
 
         return read_history(self._snapshot, limit=limit)
+
+    def diff(self, other: "VersionedTable") -> "Difference":
+        """Return what changed from this version to that of another handle: columns, rows, files.
+
+        Only metadata is looked at. ``changes`` tells which rows changed, and how.
+
+        Raises:
+            CorruptError: an index section is damaged.
+        """
+        from lancetable.commit.difference import compare
+
+        return compare(self._snapshot, other._snapshot)  # noqa: SLF001 - of the same class
 
     def clone(
         self,
