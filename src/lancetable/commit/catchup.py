@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.commit.transaction import Transaction
 from lancetable.commit.versions import listed, newest_in_order, read_hint
-from lancetable.errors import ConflictError, CorruptError, FileNotFoundInStoreError, InputError
+from lancetable.errors import (
+    ConflictError,
+    CorruptError,
+    FileNotFoundInStoreError,
+    InputError,
+    VersionNotFoundError,
+)
 from lancetable.format.manifest.codec import decode_manifest
 from lancetable.format.manifest.names import Scheme, manifest_path, parse_manifest_name
 from lancetable.store import Store
@@ -58,6 +64,7 @@ def newer_versions(snapshot: Snapshot) -> list[int]:
 
     Raises:
         ConflictError: a version in between was cleaned away, so what it did is not known.
+        VersionNotFoundError: the version itself is gone, and so is every later one.
     """
     store, scheme, version = snapshot.store, scheme_of(snapshot), snapshot.version
     if store.lists_in_order:
@@ -82,7 +89,13 @@ def _newer_in_order(store: Store, version: int) -> list[int]:
 
 
 def _newer_listed(store: Store, version: int) -> list[int]:
-    found = [info.version for info in listed(store) if info.version > version]
+    versions = [info.version for info in listed(store)]
+    found = [one for one in versions if one > version]
+    if not found and version not in versions:
+        raise VersionNotFoundError(
+            f"{store.root}: version {version}, which the change builds on, is gone, and there is "
+            "none after it; the table was removed or put back, open it again"
+        )
     if found and found != list(range(version + 1, found[-1] + 1)):
         raise ConflictError(
             f"versions after {version} were cleaned away, so it cannot be told what they changed; "

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import COMMIT_MESSAGE
+from lancetable.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,14 @@ class CommitOptions:
     """Refuse to follow versions that others made since this one was read, whatever they did."""
     detached: bool = False
     """Make a version apart from the history: only its number finds it, and nobody conflicts."""
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise InputError(f"attempts is {self.attempts}; give a number from 1")
+        if not self.deadline_seconds >= 0:
+            raise InputError(
+                f"deadline_seconds is {self.deadline_seconds}; give a number of seconds from 0"
+            )
 
     def recorded(self) -> dict[str, str]:
         """Return the properties of the transaction, the message among them."""

@@ -8,7 +8,8 @@ up.
 import random
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from lancetable.commit.leases import writing
 from lancetable.commit.options import CommitOptions
@@ -23,6 +24,8 @@ _LONGEST_PAUSE = 1.0
 def repeat(snapshot: Snapshot, attempt: Callable[[Snapshot], Done], options: CommitOptions) -> Done:
     """Return what an attempt gives; on a conflict to repeat, try again on the latest version.
 
+    A result that tells of attempts counts those that came to nothing too.
+
     Raises:
         ConflictError: the conflict cannot be solved by doing the work again, or it never ended.
     """
@@ -35,9 +38,9 @@ def _repeated(
 ) -> Done:
     started = time.monotonic()
     pause = 0.0
-    for _ in range(max(options.attempts, 1) - 1):
+    for vain in range(options.attempts - 1):
         try:
-            return attempt(snapshot)
+            return _counted(attempt(snapshot), vain)
         except ConflictError as cause:
             used = time.monotonic() - started
             if not cause.retryable or used > options.deadline_seconds:
@@ -45,4 +48,13 @@ def _repeated(
             pause = min(max(2 * pause, used / 2), _LONGEST_PAUSE)
         time.sleep(random.uniform(0.0, pause))  # noqa: S311 - no secret
         snapshot = load(snapshot.location, branch=snapshot.branch)
-    return attempt(snapshot)
+    return _counted(attempt(snapshot), options.attempts - 1)
+
+
+def _counted(done: Done, vain: int) -> Done:
+    result: Any = getattr(done, "result", None)
+    if not vain or not hasattr(result, "attempts"):
+        return done
+    told: Any = done
+    counted: Done = told._replace(result=replace(result, attempts=result.attempts + vain))
+    return counted

@@ -264,6 +264,10 @@ def _create_new(full: str) -> int:
             return os.open(full, flags, 0o666)
     except FileExistsError:
         raise ExistsError(f"{full}: there is such a file already") from None
+    except NotADirectoryError as cause:
+        raise StoreError(
+            f"{full}: a part of this path is a file, not a folder; choose another place"
+        ) from cause
     except OSError as cause:
         raise _translated(cause, full) from cause
 
