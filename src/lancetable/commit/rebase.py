@@ -111,8 +111,8 @@ def _merged(
         gone = load_deletions(tip, current, current.deletion_file, current.physical_rows).offsets
         if np.intersect1d(gone, rows, assume_unique=True).size:
             raise ConflictError(
-                f"another writer deleted or moved the same rows of fragment {current.id}; do the work "
-                "again",
+                f"another writer deleted or moved the same rows of fragment {current.id}; do the "
+                "work again",
                 retryable=True,
             )
         rows = np.union1d(gone, rows)
