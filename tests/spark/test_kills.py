@@ -72,11 +72,11 @@ def check(tmp_path, kills, seed):
     assert sorted(found) == list(range(2 * VERSIONS))
 
 
-def test_every_row_comes_once_after_three_kills(tmp_path):
+def test_every_row_comes_once_after_three_kills(java, tmp_path):
     check(tmp_path, 3, 1)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(4))
-def test_every_row_comes_once_after_many_kills(tmp_path, seed):
+def test_every_row_comes_once_after_many_kills(java, tmp_path, seed):
     check(tmp_path, 5, seed)

@@ -126,6 +126,26 @@ def test_columns_can_be_computed_on_workers(table, path):
     assert rows(path, "id", "twice", "v")[2] == (2, 40, [20.0])
 
 
+def test_a_function_gets_the_rows_where_they_are_read(table, path):
+    table.addColumns(
+        lambda batch: {
+            "v": pa.FixedSizeListArray.from_arrays(batch.column("n").cast(pa.float32()), 1)
+        }
+    )
+
+    def largest(batches):
+        for batch in batches:
+            assert batch.schema.field("v").type == pa.list_(pa.float32(), 1)
+            assert batch.schema.names == ["v"]
+            most = pc.max(batch.column("v").flatten()).as_py()
+            yield pa.RecordBatch.from_pydict({"most": [most]})
+
+    found = table.mapInArrow(largest, "most double", columns=["v"], where="n < 70").collect()
+    assert max(row["most"] for row in found) == 60.0
+    with pytest.raises(lancetable.SchemaError, match=r"LANCE_SCHEMA.*none"):
+        table.mapInArrow(largest, "most double", columns=["none"])
+
+
 def test_history_detail_and_restore(table, path):
     table.delete("id = 0")
     found = table.history().collect()

@@ -66,8 +66,14 @@ class Reading:
     def batches(self, partition: LancePartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition, as Spark expects them."""
         schema = partition.part.manifest.schema
+        casts = self.casts(plan(schema, self.request(schema, partition.part.version)))
+        for batch in self.native_batches(partition):
+            yield casts.apply(batch)
+
+    def native_batches(self, partition: LancePartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition in the types of the table."""
+        schema = partition.part.manifest.schema
         planned = plan(schema, self.request(schema, partition.part.version))
-        casts = self.casts(planned)
         readers = Readers(partition.part)
         pace = guess((planned.early, planned.late), partition.part.manifest.fragments)
         for window in self._windows(partition, readers, pace):
@@ -75,7 +81,7 @@ class Reading:
             if piece.rows:
                 table = table_of(planned, piece)
                 for batch in table.to_batches(max_chunksize=self.options.batch_rows):
-                    yield casts.apply(self._completed(batch))
+                    yield self._completed(batch)
 
     def casts(self, planned: ScanPlan) -> Casts:
         """Return how batches of a scan become those of Spark.

@@ -1,0 +1,1 @@
+"""A declarative pipeline that reads and writes Lance tables."""
