@@ -207,6 +207,20 @@ def test_compaction_runs_on_workers(table, path):
         table.optimize(target_rows=0)
 
 
+def test_old_versions_are_told_before_they_are_removed(table, path):
+    table.delete("id = 3")
+    (told,) = table.vacuum(0).collect()
+    assert (told["isDryRun"], told["versions"]) == (True, [1, 2, 3])
+    assert len(lancetable.open_table(path).versions()) == 4
+    (done,) = table.vacuum(0, dryRun=False).collect()
+    assert (done["isDryRun"], done["numFiles"]) == (False, told["numFiles"])
+    assert [info.version for info in lancetable.open_table(path).versions()] == [4]
+    assert table.vacuum().collect()[0]["versions"] == []
+    assert table.count() == 9
+    with pytest.raises(InputError, match=r"LANCE_INPUT.*negative"):
+        table.vacuum(-1)
+
+
 @pytest.mark.parametrize("is_shallow", [True, False])
 def test_clones_have_the_rows_of_a_version(table, path, is_shallow):
     expected = rows(path)

@@ -280,8 +280,8 @@ def _refuse_unknown(options: Mapping[str, str]) -> None:
         if name in known or name in SPARK_OWN or name.startswith(STORAGE_PREFIX):
             continue
         close = [known[one] for one in get_close_matches(name, known, n=3)]
-        hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(NAMES)}"
-        raise InputError(f"there is no option {name!r}; {hint}")
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        raise InputError(f"there is no option {name!r}; {hint}known: {', '.join(NAMES)}")
 
 
 def _chosen(

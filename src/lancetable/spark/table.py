@@ -8,12 +8,12 @@ and commits one; errors keep their classes, as all of it runs in the caller's ow
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 
 from lancetable.commit.history import read_history
-from lancetable.commit.history_entry import HistoryEntry
 from lancetable.commit.place import locate
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import load
@@ -26,6 +26,8 @@ from lancetable.operations.add_columns import (
 )
 from lancetable.operations.changes import ChangeOptions, MergeResult
 from lancetable.operations.clauses import TARGET, Clause
+from lancetable.operations.cleanup.options import CleanupOptions
+from lancetable.operations.cleanup.run import cleanup
 from lancetable.operations.clone import clone
 from lancetable.operations.compact_options import CompactOptions, CompactSettings
 from lancetable.operations.delete import delete
@@ -40,6 +42,16 @@ from lancetable.spark.merge_frame import Join, merge_frame
 from lancetable.spark.merging import LanceMergeBuilder, as_keys
 from lancetable.spark.optimizing import LanceOptimizeBuilder
 from lancetable.spark.options import STORAGE_PREFIX, ReadOptions
+from lancetable.spark.reports import (
+    DESCRIBED,
+    MERGED,
+    REMOVED,
+    TOLD,
+    described,
+    merged,
+    removed,
+    told,
+)
 from lancetable.spark.runner import SparkRunner
 from lancetable.store import TableLocation
 from lancetable.table import Table
@@ -47,21 +59,6 @@ from lancetable.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-_HISTORY = (
-    "version bigint, timestamp timestamp, operation string, "
-    "operationParameters map<string,string>, operationMetrics map<string,bigint>, "
-    "userMetadata string, tags array<string>, engineInfo string"
-)
-_DETAIL = (
-    "format string, location string, branch string, version bigint, lastModified timestamp, "
-    "numRows bigint, numFragments bigint, numFiles bigint, sizeInBytes bigint, "
-    "storageVersion string, properties map<string,string>"
-)
-_MERGED = (
-    "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, "
-    "num_inserted_rows bigint"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +290,28 @@ class LanceTable:
             clone(source, location, deep=not is_shallow, runner=SparkRunner(self.spark))
         return LanceTable(self.spark, location)
 
+    def vacuum(
+        self,
+        retentionHours: float | None = None,  # noqa: N803
+        *,
+        dryRun: bool = True,  # noqa: N803
+    ) -> "DataFrame":
+        """Remove old versions, and files that no version needs; unless told otherwise only tell it.
+
+        Tagged versions, those where branches begin and those in use stay. A stream that is stopped
+        for longer than versions are kept cannot go on from where it was.
+
+        Args:
+            retentionHours: the age from which on versions go; 14 days when left out.
+            dryRun: remove nothing. Look at the result first, then say ``dryRun=False``.
+        """
+        with coded():
+            options = CleanupOptions()
+            if retentionHours is not None:
+                options = replace(options, older_than=timedelta(hours=retentionHours))
+            done = cleanup(self.snapshot(), options, dry_run=dryRun)
+        return self.spark.createDataFrame([removed(done)], REMOVED)
+
     def restoreToVersion(self, version: int) -> int:
         """Make an older version the latest; return the number of the new version."""
         with coded():
@@ -307,54 +326,17 @@ class LanceTable:
     def history(self, limit: int | None = None) -> "DataFrame":
         """Return the versions that are kept and what each did, latest first."""
         with coded():
-            rows = [_entry(one) for one in read_history(self.snapshot(), limit=limit)]
-        return self.spark.createDataFrame(rows, _HISTORY)
+            rows = [told(one) for one in read_history(self.snapshot(), limit=limit)]
+        return self.spark.createDataFrame(rows, TOLD)
 
     def detail(self) -> "DataFrame":
         """Return one row that describes the latest version."""
-        manifest = self.snapshot().manifest
-        files = [file for fragment in manifest.fragments for file in fragment.files]
-        row = (
-            "lance",
-            self.location.uri,
-            self.branch,
-            manifest.version,
-            manifest.timestamp,
-            self.count(),
-            len(manifest.fragments),
-            len(files),
-            sum(file.size or 0 for file in files),
-            manifest.data_format,
-            dict(manifest.config or {}),
-        )
-        return self.spark.createDataFrame([row], _DETAIL)
+        snapshot = self.snapshot()
+        row = described(snapshot, Table(self.location, snapshot).count())
+        return self.spark.createDataFrame([row], DESCRIBED)
 
     def _change(self) -> ChangeOptions:
         return ChangeOptions(runner=SparkRunner(self.spark))
 
     def _merged(self, result: MergeResult) -> "DataFrame":
-        counts = (result.updated, result.deleted, result.inserted)
-        return self.spark.createDataFrame([(sum(counts), *counts)], _MERGED)
-
-
-def _entry(entry: HistoryEntry) -> tuple[object, ...]:
-    effect = entry.effect
-    metrics = {
-        "numRowsAdded": effect.rows_added,
-        "numRowsRemoved": effect.rows_removed,
-        "numRowsUpdated": effect.rows_updated,
-        "numFragmentsAdded": effect.fragments_added,
-        "numFragmentsRemoved": effect.fragments_removed,
-        "numFragmentsChanged": effect.fragments_changed,
-    }
-    what = {"predicate": effect.predicate, "detail": effect.detail}
-    return (
-        entry.version,
-        entry.timestamp,
-        entry.operation,
-        {**entry.properties, **{name: text for name, text in what.items() if text}},
-        {name: count for name, count in metrics.items() if count is not None},
-        entry.message,
-        list(entry.tags),
-        None if entry.writer is None else entry.writer.text,
-    )
+        return self.spark.createDataFrame([merged(result)], MERGED)
