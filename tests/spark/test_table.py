@@ -126,6 +126,18 @@ def test_columns_can_be_computed_on_workers(table, path):
     assert rows(path, "id", "twice", "v")[2] == (2, 40, [20.0])
 
 
+def test_columns_come_from_a_frame(spark, table, path):
+    keys = spark.sql("select cast(id as decimal(20,0)) id, -id minus from range(0, 8, 2)")
+    assert table.addColumns(keys, on="id") == ("minus",)
+    assert rows(path, "id", "minus")[:3] == [(0, 0), (1, None), (2, -2)]
+    read = spark.read.format("lance").option("withRowAddress", "true").load(path)
+    places = read.selectExpr("_rowaddr", "array(cast(n as float), 1f) v")
+    hinted = places.withMetadata("v", {"lance.type": "float32[2]"})
+    assert table.addColumns(hinted, on=["_rowaddr"]) == ("v",)
+    assert lancetable.open_table(path).schema.field("v").type == pa.list_(pa.float32(), 2)
+    assert rows(path, "n", "v")[9] == (90, [90.0, 1.0])
+
+
 def test_a_function_gets_the_rows_where_they_are_read(table, path):
     table.addColumns(
         lambda batch: {

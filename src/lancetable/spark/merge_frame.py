@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError
+from lancetable.format.schema.types import schema_from_arrow
 from lancetable.operations.changes import Merged
 from lancetable.operations.clauses import Clause
 from lancetable.operations.merge import MergeOptions, Spread, merge, merge_spread
@@ -16,7 +17,7 @@ from lancetable.spark.casts import plan_write
 from lancetable.spark.kinds import is_connect
 from lancetable.spark.merge_join import Incoming, SparkSpread
 from lancetable.spark.options import Rounding
-from lancetable.spark.types import to_arrow
+from lancetable.spark.types import to_arrow, to_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,6 +60,14 @@ def _is_small(frame: "DataFrame") -> bool:
         return False
     plan = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - nothing else tells it
     return int(str(plan.stats().sizeInBytes())) <= _MOST_HERE
+
+
+def stored_rows(frame: "DataFrame") -> pa.Table:
+    """Return the rows of a frame in the types that a new table would have for them."""
+    rows = frame.toArrow()
+    wanted = schema_from_arrow(to_table(frame.schema, {}))
+    casts = plan_write(rows.schema, wanted, Rounding.ERROR)
+    return pa.Table.from_batches([casts.apply(one) for one in rows.to_batches()], casts.schema)
 
 
 def _fitted(rows: pa.Table, snapshot: Snapshot) -> pa.Table:

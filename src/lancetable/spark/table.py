@@ -9,7 +9,7 @@ and commits one; errors keep their classes, as all of it runs in the caller's ow
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, cast
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ from lancetable.operations.add_columns import (
     FunctionOptions,
     add_columns_by,
     add_computed_columns,
+    add_joined_columns,
 )
 from lancetable.operations.changes import ChangeOptions, MergeResult
 from lancetable.operations.clauses import TARGET, Clause
@@ -38,7 +39,7 @@ from lancetable.operations.update import update
 from lancetable.spark.codes import coded
 from lancetable.spark.creating import LanceTableBuilder
 from lancetable.spark.fused import fused
-from lancetable.spark.merge_frame import Join, merge_frame
+from lancetable.spark.merge_frame import Join, merge_frame, stored_rows
 from lancetable.spark.merging import LanceMergeBuilder, as_keys
 from lancetable.spark.optimizing import LanceOptimizeBuilder
 from lancetable.spark.options import STORAGE_PREFIX, ReadOptions
@@ -231,15 +232,31 @@ class LanceTable:
 
     def addColumns(
         self,
-        columns: Mapping[str, str] | Callable[[pa.RecordBatch], object],
+        columns: "Mapping[str, str] | Callable[[pa.RecordBatch], object] | DataFrame",
         function: FunctionOptions | None = None,
+        *,
+        on: str | Sequence[str] | None = None,
     ) -> tuple[str, ...]:
-        """Add columns from SQL expressions, or from a function of batches that runs on workers."""
+        """Add columns, and return their names.
+
+        Args:
+            columns: a dict of names and SQL expressions; or a function of batches, which runs on
+                workers; or with ``on`` a data frame, whose rows come to the driver.
+            function: what the function gets and gives, and the folder that keeps its results, so
+                that a later attempt goes on from there.
+            on: the key columns of the frame; ``_rowaddr`` and ``_rowid`` stand for the row itself.
+                Rows without a match get nulls.
+        """
         with coded():
+            if on is not None:
+                keys = [on] if isinstance(on, str) else list(on)
+                rows = stored_rows(cast("DataFrame", columns))
+                return add_joined_columns(self.snapshot(), rows, keys).result.columns
             if isinstance(columns, Mapping):
                 return add_computed_columns(self.snapshot(), columns, self._change()).result.columns
             settled = replace(function or FunctionOptions(), change=self._change())
-            return add_columns_by(self.snapshot(), columns, settled).result.columns
+            made = cast("Callable[[pa.RecordBatch], object]", columns)
+            return add_columns_by(self.snapshot(), made, settled).result.columns
 
     def optimize(self, **settings: Unpack[CompactSettings]) -> LanceOptimizeBuilder:
         """Describe a compaction, whose tasks run on workers.
