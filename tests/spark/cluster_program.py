@@ -45,11 +45,11 @@ def executor_dies(spark, folder):
                 os.kill(executor, 9)
             yield batch
 
-    rows = spark.range(0, 40_000, 1, 4).mapInArrow(deadly, "id bigint")
+    rows = spark.range(0, 100_000, 1, 4).mapInArrow(deadly, "id bigint")
     rows.write.format("lance").mode("append").save(path)
     assert once.exists()
     found = lancetable.open_table(path).scan().to_arrow()["id"].to_pylist()
-    assert sorted(found) == list(range(40_000)), len(found)
+    assert sorted(found) == list(range(100_000)), len(found)
     # What the dead executor began is in no version; nothing else is there beside them.
     assert named(path) <= files(path)
 

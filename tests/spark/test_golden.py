@@ -57,6 +57,6 @@ def test_the_jvm_sees_the_same_rows(spark, name):
         pytest.skip("not in the collection")
     entry, version = matching[-1]
     given = {**options_of(entry, version), "nanoseconds": "truncate"}
-    frame = spark.read.format("lance").options(**given).load(given["path"])
+    frame = spark.read.format("lance").options(**given).load()
     found = frame.toArrow().to_pylist()
     assert found == expected_rows(version, frame.schema).to_pylist()

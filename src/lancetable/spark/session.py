@@ -8,6 +8,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
 }
+_JAVA = "spark.driver.extraJavaOptions"
 _LOGGING = """\
 rootLogger.level = off
 rootLogger.appenderRef.stderr.ref = stderr
@@ -74,7 +76,9 @@ def session(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(name)
     builder = builder.remote(master) if connect else builder.master(master)
-    for key, value in {**_defaults(master, memory), **(settings or {})}.items():
+    chosen = {**_defaults(master, memory), **(settings or {})}
+    chosen[_JAVA] = f"{_quiet_logs()} {chosen.get(_JAVA, '')}".strip()
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     _hush()
     made = builder.getOrCreate()
@@ -91,19 +95,29 @@ def _hush() -> None:
     )
 
 
-def _defaults(master: str, memory: str) -> dict[str, str]:
+def _quiet_logs() -> str:
+    """Return the option of the JVM that names a file with the settings of logs."""
+    logs = _folder() / "log4j2.properties"
+    logs.write_text(_LOGGING)
+    return f"-Dlog4j2.configurationFile={logs.as_uri()}"
+
+
+@cache
+def _folder() -> Path:
+    """Return a folder that goes with this process."""
     folder = Path(tempfile.mkdtemp(prefix="lancetable-spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    logs = folder / "log4j2.properties"
-    logs.write_text(_LOGGING)
+    return folder
+
+
+def _defaults(master: str, memory: str) -> dict[str, str]:
     return {
         **_QUIET,
         **_LOCAL,
         **SETTINGS,
         "spark.driver.memory": memory,
         "spark.sql.shuffle.partitions": str(_cores(master)),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logs.as_uri()}",
+        "spark.sql.warehouse.dir": str(_folder() / "warehouse"),
     }
 
 
