@@ -62,6 +62,7 @@ def changes(chance: random.Random) -> list[Callable[[lt.Table], Any]]:
         lambda table: table.overwrite(group(some), where=f"part = {some}"),
         lambda table: table.update_config({"turn": str(some)}),
         lambda table: table.add_columns({f"c{chance.randrange(10**9)}": "turn + 1"}),
+        lambda table: table.compact(target_rows=chance.choice([30, 1000]), deleted_share=0.0),
     ]
 
 

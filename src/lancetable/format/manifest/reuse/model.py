@@ -128,10 +128,10 @@ class FragmentReuse:
         """Return the rewrites that some index segment may still need.
 
         A segment needs a rewrite that came after it was built, when it describes the old fragments
-        or the new ones: some writers name the new ones in the segment, although the addresses in
-        its files are the old ones.
+        or what became of them: some writers name the new ones in the segment, although the
+        addresses in its files are the old ones.
         """
-        seen = [(version, set(ids)) for version, ids in built]
+        seen = [(version, set(self.origins(ids))) for version, ids in built]
         kept = []
         for version in self.versions:
             is_needed = False
