@@ -68,6 +68,16 @@ def _build_nullable(path: Path, rows: int) -> None:
     _write(path, (batch(*span) for span in _spans(rows)))
 
 
+def _build_stable(path: Path, rows: int) -> None:
+    rng = np.random.default_rng(SEED)
+    for first, count in _spans(rows, 250_000):
+        data = pa.table(columns(rng, first, count))
+        mode = "append" if first else "create"
+        lance.write_dataset(
+            data, str(path), mode=mode, enable_stable_row_ids=True, data_storage_version="2.1"
+        )
+
+
 def _build_vectors(path: Path, rows: int) -> None:
     rng = np.random.default_rng(SEED)
 
@@ -154,6 +164,7 @@ TABLES = {
     "fragments": TableKind(_build_fragments, 1_000, 1_000),
     "nullable": TableKind(_build_nullable, 1_000_000, 100_000),
     "nested": TableKind(_build_nested, 1_000_000, 100_000),
+    "stable": TableKind(_build_stable, 1_000_000, 100_000),
     "small": TableKind(_build_small, 100, 100),
     "wide": TableKind(_build_wide, 2_500_000, 500_000),
 }

@@ -1,6 +1,6 @@
 """The cases, in the order in which they are run and shown."""
 
-from benchmarks.cases import compact, memory, scan, start, take, write
+from benchmarks.cases import compact, memory, scan, start, take, versions, write
 from benchmarks.cases import filter as filters
 from benchmarks.cases.base import Case, Subject, Unit
 
@@ -12,6 +12,7 @@ CASES = (
     *memory.CASES,
     *write.CASES,
     *compact.CASES,
+    *versions.CASES,
 )
 
 __all__ = ["CASES", "Case", "Subject", "Unit"]

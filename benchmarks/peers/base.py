@@ -47,6 +47,21 @@ class Handle(Protocol):
     def upsert(self, data: pa.Table | pa.RecordBatchReader, key: str) -> None:
         """Replace the rows that have a key of the data and insert the others."""
 
+    def versions(self) -> int:
+        """List all versions with their times, and return how many there are."""
+
+    def version_names(self) -> int:
+        """List the numbers of all versions, and return how many there are."""
+
+    def history(self) -> int:
+        """Tell what every version did, and return how many there are."""
+
+    def tag(self, name: str) -> None:
+        """Give the version a name."""
+
+    def branch(self, name: str) -> None:
+        """Begin a branch with the version."""
+
     def add_column(self, name: str, expression: str) -> None:
         """Add a column computed from others."""
 

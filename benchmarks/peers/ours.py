@@ -43,6 +43,21 @@ class _Handle:
         merge = self.table.merge(data, on=[key])
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
 
+    def versions(self) -> int:
+        return len(self.table.versions())
+
+    def version_names(self) -> int:
+        return len(self.table.versions(detail=False))
+
+    def history(self) -> int:
+        return len(self.table.history())
+
+    def tag(self, name: str) -> None:
+        self.table.tags.create(name)
+
+    def branch(self, name: str) -> None:
+        self.table.branches.create(name)
+
     def add_column(self, name: str, expression: str) -> None:
         self.table.add_columns({name: expression})
 

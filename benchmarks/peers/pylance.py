@@ -45,6 +45,23 @@ class _Handle:
         merge = self.dataset.merge_insert(key)
         merge.when_matched_update_all().when_not_matched_insert_all().execute(data)
 
+    def versions(self) -> int:
+        return len(self.dataset.versions())
+
+    def version_names(self) -> int:
+        # There is no other way to learn the numbers.
+        return len(self.dataset.versions())
+
+    def history(self) -> int:
+        # The number of transactions to look for has to be given.
+        return len(self.dataset.get_transactions(self.dataset.version))
+
+    def tag(self, name: str) -> None:
+        self.dataset.tags.create(name, self.dataset.version)
+
+    def branch(self, name: str) -> None:
+        self.dataset.create_branch(name)
+
     def add_column(self, name: str, expression: str) -> None:
         self.dataset.add_columns({name: expression})
 

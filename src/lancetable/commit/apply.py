@@ -94,14 +94,16 @@ def apply(manifest: Manifest, operation: Operation, context: Context) -> State:
         InputError: the operation does not fit the version.
         UnsupportedError: the operation, or what it would have to change, is not known.
     """
+    now, writer, name = context.now, context.writer, context.transaction_file
+    stamp = Stamp(manifest.version + 1, now, writer, name, manifest.branch)
     if isinstance(operation, Clone):
-        state = State(*cloned(manifest, operation, context.indices()))
-        version = manifest.version
-    else:
-        state = _applied(manifest, operation, context)
-        version = manifest.version + 1
-    branch = state.manifest.branch if isinstance(operation, Clone) else manifest.branch
-    stamp = Stamp(version, context.now, context.writer, context.transaction_file, branch)
+        made, segments = cloned(manifest, operation, context.indices())
+        stamp = stamp._replace(version=manifest.version, branch=made.branch)
+        # Only where the files are is told anew, so nothing follows from it.
+        same = replace(made, fragments=manifest.fragments)
+        done = finished(manifest, same, segments, stamp)
+        return State(replace(done, fragments=made.fragments), segments)
+    state = _applied(manifest, operation, context)
     return State(finished(manifest, state.manifest, state.indices, stamp), state.indices)
 
 

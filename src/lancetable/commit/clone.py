@@ -9,6 +9,8 @@ from dataclasses import replace
 
 from lancetable.commit.transaction import Clone
 from lancetable.format.manifest import BasePath, Fragment, IndexSegment, Manifest
+from lancetable.format.manifest.codec import below_base
+from lancetable.format.manifest.fragments.codec import StoredFragments
 
 
 def cloned(
@@ -29,7 +31,11 @@ def cloned(
             return None
         return new_base if old is None else old
 
-    fragments = tuple(_moved(fragment, place) for fragment in manifest.fragments)
+    fragments: Sequence[Fragment]
+    if isinstance(manifest.fragments, StoredFragments):
+        fragments = below_base(manifest.fragments, new_base)
+    else:
+        fragments = tuple(_moved(fragment, place) for fragment in manifest.fragments)
     segments = tuple(replace(segment, base_id=place(segment.base_id)) for segment in indices)
     made = replace(manifest, fragments=fragments, base_paths=bases, branch=operation.branch_name)
     return made, segments

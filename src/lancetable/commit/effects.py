@@ -28,6 +28,7 @@ from lancetable.commit.transaction import (
 )
 from lancetable.format.manifest import Fragment, InlineSequence, Manifest
 from lancetable.format.manifest.codec import live_rows
+from lancetable.format.manifest.fragments.codec import StoredFragments
 from lancetable.format.schema.model import Schema
 
 Before = Callable[[], Manifest | None]
@@ -163,6 +164,9 @@ def _of_merge(operation: Merge, before: Manifest | None) -> Effect:
 
 def _physical(fragments: Iterable[Fragment]) -> int | None:
     """Return how many rows new fragments hold; old writers did not count them."""
+    if isinstance(fragments, StoredFragments):
+        # New fragments have no deleted rows, and need not be turned into values to be counted.
+        return fragments.live_rows()
     counts = [fragment.physical_rows for fragment in fragments]
     return sum(counts) if all(counts) else None
 

@@ -203,6 +203,25 @@ def live_rows(manifest: Manifest) -> int | None:
     return total
 
 
+def below_base(fragments: StoredFragments, base_id: int | None) -> StoredFragments:
+    """Return fragments as another table sees them.
+
+    Files of the table itself lie below a base path for the other one; without a base all files are
+    the other table's own.
+    """
+    owner = table_pb2.Manifest.FromString(fragments.encoded())
+    for message in owner.fragments:
+        files: list[table_pb2.DataFile | table_pb2.DeletionFile] = [*message.files]
+        if message.HasField("deletion_file"):
+            files.append(message.deletion_file)
+        for file in files:
+            if base_id is None:
+                file.ClearField("base_id")
+            elif not file.HasField("base_id"):
+                file.base_id = base_id
+    return StoredFragments(owner.fragments, fragments.trust, owner=owner)
+
+
 class EncodedManifest(NamedTuple):
     """A manifest file, and the manifest a reader of it would get."""
 
