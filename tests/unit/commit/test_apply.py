@@ -413,6 +413,7 @@ def test_a_clone_begins_with_the_version_it_was_made_from(is_shallow):
     before = version(
         fragment(0)._replace(files=(FILE, elsewhere), deletion_file=gone),
         base_paths=(BasePath(0, None, "/far", is_dataset_root=True),),
+        reader_flags=17,
     )
     operation = Clone(is_shallow, "main", 5, "/t", "dev")
     made, segments = applied(before, operation, (segment(),))
