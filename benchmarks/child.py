@@ -21,18 +21,35 @@ finder.find_spec = lambda name, *rest: None if name == "pandas" else find(name, 
 """
 
 
+def start_child(program: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start Python source in a new process, with pipes to talk to it."""
+    environment = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
+    environment["PYTHONPYCACHEPREFIX"] = str(data_folder() / "bytecode")
+    command = [sys.executable, "-c", f"{_NO_PANDAS}\n{program}", *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment
+    )
+
+
+def finish_child(child: subprocess.Popen[str]) -> str:
+    """Wait for a process and return what it printed.
+
+    Raises:
+        RuntimeError: the process failed; carries the last line of its complaint.
+    """
+    printed, complaint = child.communicate()
+    if child.returncode:
+        raise RuntimeError((complaint.strip().splitlines() or ["no message"])[-1])
+    return printed.strip()
+
+
 def run_child(program: str, *arguments: str) -> str:
     """Run Python source in a new process and return what it printed.
 
     Raises:
         RuntimeError: the process failed; carries the last line of its complaint.
     """
-    environment = {
-        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
-    }
-    environment["PYTHONPYCACHEPREFIX"] = str(data_folder() / "bytecode")
-    command = [sys.executable, "-c", f"{_NO_PANDAS}\n{program}", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if done.returncode:
-        raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1])
-    return done.stdout.strip()
+    return finish_child(start_child(program, *arguments))

@@ -9,11 +9,12 @@ import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
+from subprocess import Popen
 
 import pyarrow as pa
 
 from benchmarks.cases.base import Case, Subject, Unit
-from benchmarks.child import run_child
+from benchmarks.child import finish_child, start_child
 
 WRITTEN_ROWS = 2_000_000
 WRITTEN_VECTORS = 100_000
@@ -21,11 +22,21 @@ UPSERTED = 100_000
 WRITERS = 4
 APPENDS = 50
 
+# Every writer has everything loaded, and one row written, before the clock starts.
 _WRITER = """
 import sys
-from benchmarks.cases.write import append_some
-append_some(*sys.argv[1:])
+import pyarrow as pa
+from benchmarks.peers.base import load_peer
+peer, uri, appends = sys.argv[1:]
+table = load_peer(peer).open(uri)
+for number in range(int(appends) + 1):
+    table.append(pa.table({"id": pa.array([number], pa.int64()), "val": [0.5]}))
+    if number == 0:
+        print("ready", flush=True)
+        sys.stdin.readline()
+print("done", flush=True)
 """
+_CREWS: dict[str, list[Popen[str]]] = {}
 
 
 def _link(source: str, target: str) -> None:
@@ -90,26 +101,41 @@ def append_tiny(subject: Subject) -> int:
     return 1
 
 
-def append_some(peer: str, uri: str) -> None:
-    """Append rows one by one; what each of several writers does."""
-    from benchmarks.peers import load_peer
-
-    table = load_peer(peer).open(uri)
-    for number in range(APPENDS):
-        table.append(pa.table({"id": pa.array([number], pa.int64()), "val": [0.5]}))
+def with_writers(subject: Subject) -> Subject:
+    """Return the subject on a copy, with several processes that wait for a sign to append to it."""
+    subject = copied(subject)
+    crew = [
+        start_child(_WRITER, subject.peer.name, subject.uri, str(APPENDS)) for _ in range(WRITERS)
+    ]
+    _CREWS[subject.uri] = crew
+    _heard(crew, "ready")
+    return subject
 
 
 def writers(subject: Subject) -> int:
     """Let several processes append to one table at the same time."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(WRITERS) as pool:
-        started = [
-            pool.submit(run_child, _WRITER, subject.peer.name, subject.uri) for _ in range(WRITERS)
-        ]
-        for child in started:
-            child.result()
+    crew = _CREWS[subject.uri]
+    for child in crew:
+        if child.stdin is not None:
+            child.stdin.write("go\n")
+            child.stdin.flush()
+    _heard(crew, "done")
     return subject.peer.open(subject.uri).count()
+
+
+def without_writers(subject: Subject) -> None:
+    """Wait for the processes to end, and remove the copy."""
+    for child in _CREWS.pop(subject.uri):
+        finish_child(child)
+    removed(subject)
+
+
+def _heard(crew: list[Popen[str]], word: str) -> None:
+    """Wait until all processes said a word."""
+    for child in crew:
+        if child.stdout is None or child.stdout.readline().strip() != word:
+            finish_child(child)
+            raise RuntimeError(f"a writer ended before it was {word}")
 
 
 def delete(subject: Subject) -> int:
@@ -196,7 +222,16 @@ CASES = (
         settle=removed,
     ),
     _case("append_versions", "append 1 row, many versions", "versions", append_tiny, 3),
-    _case("writers_4", "4 processes, 50 appends each", "single", writers, 2),
+    Case(
+        "writers_4",
+        "4 processes, 50 appends each",
+        "single",
+        writers,
+        2,
+        repeats=6,
+        prepare=with_writers,
+        settle=without_writers,
+    ),
     _case("delete_percent", "delete 1 %", "rows", delete, 1.5),
     _case("update_percent", "update 1 %", "rows", update, 1.5),
     _case("upsert_100k", "upsert 100k rows", "rows", upsert, 1.5),
