@@ -46,6 +46,7 @@ from lancetable.format.manifest import (
 )
 from lancetable.format.manifest.flags import Feature
 from lancetable.format.manifest.fragments import EditedFragments
+from lancetable.format.schema.model import Schema
 from lancetable.format.manifest.reuse import FragmentReuse
 
 _SPILLED = (-3, -4, -5)
@@ -257,12 +258,17 @@ def _rewritten(manifest: Manifest, operation: Rewrite, context: Context) -> Stat
 
 
 def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
+    segments = context.indices()
     if context.enable_row_ids:
         manifest = replace(
             manifest,
             reader_flags=manifest.reader_flags | _STABLE,
             writer_flags=manifest.writer_flags | _STABLE,
         )
+    elif operation.fragments is manifest.fragments and not _loses(manifest, operation.schema):
+        # Columns of nulls: the fragments are those of the version, and none has to be looked at.
+        made = replace(manifest, schema=operation.schema)
+        return _with_retained(made, segments, segments, context)
     fragments = [tidy(fragment, operation.schema) for fragment in operation.fragments]
     next_row_id = manifest.next_row_id
     if _is_stable(manifest):
@@ -286,8 +292,13 @@ def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
         schema=operation.schema,
         next_row_id=next_row_id,
     )
-    segments = context.indices()
     return _with_retained(made, segments, segments, context)
+
+
+def _loses(manifest: Manifest, schema: Schema) -> bool:
+    """Say whether a column of a version is not in a schema any more."""
+    live = {field.id for field in schema.walk()}
+    return any(field.id not in live for field in manifest.schema.walk())
 
 
 def _written(fragment: Fragment, before: tuple[DataFile, ...] | None, version: int) -> Fragment:
@@ -365,7 +376,8 @@ def _touched(fragment: Fragment, operation: Update, manifest: Manifest) -> Fragm
 def _projected(manifest: Manifest, operation: Project, context: Context) -> State:
     live = {field.id for field in operation.schema.walk()}.union(_SPILLED)
     changed = {}
-    for fragment in manifest.fragments:
+    # Files lose their last live column only where a column goes; else none has to be looked at.
+    for fragment in manifest.fragments if _loses(manifest, operation.schema) else ():
         files = tuple(file for file in fragment.files if not live.isdisjoint(file.fields))
         if len(files) != len(fragment.files):
             # A fragment without any file could not tell how many rows it has.

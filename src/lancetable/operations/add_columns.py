@@ -16,7 +16,7 @@ from lancetable.commit.committer import commit
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Merge
 from lancetable.errors import ConflictError, InputError, SchemaError
-from lancetable.expression import Expression, bind, type_of
+from lancetable.expression import Expression, Literal, bind, type_of
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import quote, split_path
 from lancetable.operations.assign import parse_assignments
@@ -68,7 +68,7 @@ def add_null_columns(
         first = max(next_field_id(manifest), 1 + max(field.id for field in schema.walk()))
         schema, _ = _with_fields(schema, [one.name for one in parts], parts, first)
         check_stored(schema, table_options(manifest, options.write))
-        operation = Merge(tuple(manifest.fragments), schema, preserves_nullability=True)
+        operation = Merge(manifest.fragments, schema, preserves_nullability=True)
         made = commit(latest, operation, options.commit)
         result = ColumnsResult(made.snapshot.version, tuple(wanted.names), made.attempts)
         return Altered(made.snapshot, result)
@@ -98,7 +98,9 @@ def add_computed_columns(
                 " columns again"
             )
 
-    extension = Extension(SqlMaker(bound), options)
+    # What is null for all rows, as ``CAST(NULL AS int)`` says it, needs no file.
+    is_null = all(isinstance(one, Literal) and not one.scalar.is_valid for one in bound)
+    extension = None if is_null else Extension(SqlMaker(bound), options)
     return _extend(snapshot, tuple(parsed), arrow, extension, options, check)
 
 
@@ -194,7 +196,7 @@ def _extend(
     snapshot: Snapshot,
     paths: tuple[str, ...],
     columns: Sequence[pa.Field],
-    extension: Extension,
+    extension: Extension | None,
     options: ChangeOptions,
     check: Callable[[Snapshot], None] | None = None,
 ) -> Altered:
@@ -204,13 +206,17 @@ def _extend(
         manifest = latest.manifest
         schema, ids = _with_fields(manifest.schema, paths, columns, next_field_id(manifest))
         check_stored(schema, table_options(manifest, options.write))
-        files = extension.write(latest, schema, ids)
-        fragments = tuple(
-            with_columns(one, files[one.id], one.physical_rows) for one in manifest.fragments
-        )
+        fragments = manifest.fragments
+        if extension is not None:
+            files = extension.write(latest, schema, ids)
+            fragments = tuple(
+                with_columns(one, files[one.id], one.physical_rows) for one in fragments
+            )
         made = commit(latest, Merge(fragments, schema, preserves_nullability=True), options.commit)
         return Altered(made.snapshot, ColumnsResult(made.snapshot.version, paths, made.attempts))
 
+    if extension is None:
+        return repeat(snapshot, attempt, options.commit)
     with keep_or_remove(extension.fragments, target_of(snapshot)):
         altered = repeat(snapshot, attempt, options.commit)
     extension.remove_unused(altered.snapshot)

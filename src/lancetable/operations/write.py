@@ -18,6 +18,7 @@ from lancetable.errors import InputError, SchemaError, UnknownOutcomeError, Unsu
 from lancetable.file.model import V2_1, V2_2
 from lancetable.file.pages import page_builder
 from lancetable.format.manifest import BasePath, Fragment, Manifest
+from lancetable.format.manifest.fragments.codec import StoredFragments
 from lancetable.format.schema.model import Field, Schema
 from lancetable.fragment.writer import (
     WriteOptions,
@@ -241,9 +242,10 @@ def _needs_2_2(field: Field) -> bool:
 def next_field_id(manifest: Manifest) -> int:
     """Return the first field id that no column of a version, live or dropped, uses."""
     ids = [field.id for field in manifest.schema.walk()]
-    for fragment in manifest.fragments:
-        for file in fragment.files:
-            ids.extend(file.fields)
+    if isinstance(manifest.fragments, StoredFragments):
+        ids.append(manifest.fragments.largest_field_id())
+    else:
+        ids.extend(id_ for one in manifest.fragments for file in one.files for id_ in file.fields)
     if manifest.max_allocated_field_id is not None:
         ids.append(manifest.max_allocated_field_id)
     return max(ids, default=-1) + 1

@@ -93,13 +93,10 @@ class StoredFragments(Sequence[Fragment]):
     def encoded(self) -> bytes:
         """Return the bytes that stand for these fragments inside a manifest message."""
         if self._encoded is None:
-            only = self._owner
-            if only is None:
-                only = table_pb2.Manifest(fragments=self._messages)
-            else:
-                for field, _ in only.ListFields():
-                    if field.name != "fragments":
-                        only.ClearField(field.name)
+            only = self._owner or table_pb2.Manifest(fragments=self._messages)
+            for field, _ in only.ListFields():
+                if field.name != "fragments":
+                    only.ClearField(field.name)
             self._encoded = bytes(only.SerializeToString())
         return self._encoded
 
@@ -115,14 +112,18 @@ class StoredFragments(Sequence[Fragment]):
         """Return the largest id."""
         return max(map(_BY_ID, self._messages), default=None)
 
+    def largest_field_id(self) -> int:
+        """Return the largest id of a column that a file has or had, -1 when there is none."""
+        ids = (max(file.fields, default=-1) for one in self._messages for file in one.files)
+        return max(ids, default=-1)
+
     def find(self, fragment_id: int) -> int | None:
         """Return the position of a fragment."""
         messages = self._messages
         place = bisect_left(messages, fragment_id, key=_BY_ID)
         if place < len(messages) and messages[place].id == fragment_id:
             return place
-        ids = self.ids()
-        return ids.index(fragment_id) if fragment_id in ids else None
+        return next((at for at, id_ in enumerate(self.ids()) if id_ == fragment_id), None)
 
     def ids(self) -> list[int]:
         """Return the ids of all fragments without looking at anything else."""
