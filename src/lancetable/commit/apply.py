@@ -11,7 +11,7 @@ from typing import NamedTuple, assert_never
 
 from lancetable.commit import coverage, lineage
 from lancetable.commit.clone import cloned
-from lancetable.commit.files import storage_version, tidy, with_bases, with_file
+from lancetable.commit.files import loses_columns, storage_version, tidy, with_bases, with_file
 from lancetable.commit.find import find_fragments, fragment_ids
 from lancetable.commit.finish import Stamp, finished, next_fragment_id
 from lancetable.commit.metadata import updated_config
@@ -37,16 +37,9 @@ from lancetable.commit.transaction import (
     UpdateMode,
 )
 from lancetable.errors import InputError, UnsupportedError
-from lancetable.format.manifest import (
-    DataFile,
-    Fragment,
-    IndexSegment,
-    Manifest,
-    WriterVersion,
-)
+from lancetable.format.manifest import DataFile, Fragment, IndexSegment, Manifest, WriterVersion
 from lancetable.format.manifest.flags import Feature
 from lancetable.format.manifest.fragments import EditedFragments
-from lancetable.format.schema.model import Schema
 from lancetable.format.manifest.reuse import FragmentReuse
 
 _SPILLED = (-3, -4, -5)
@@ -265,8 +258,10 @@ def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
             reader_flags=manifest.reader_flags | _STABLE,
             writer_flags=manifest.writer_flags | _STABLE,
         )
-    elif operation.fragments is manifest.fragments and not _loses(manifest, operation.schema):
-        # Columns of nulls: the fragments are those of the version, and none has to be looked at.
+    elif operation.fragments is manifest.fragments and not loses_columns(
+        manifest.schema, operation.schema
+    ):
+        # Columns of nulls: no fragment has to be looked at.
         made = replace(manifest, schema=operation.schema)
         return _with_retained(made, segments, segments, context)
     fragments = [tidy(fragment, operation.schema) for fragment in operation.fragments]
@@ -293,12 +288,6 @@ def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
         next_row_id=next_row_id,
     )
     return _with_retained(made, segments, segments, context)
-
-
-def _loses(manifest: Manifest, schema: Schema) -> bool:
-    """Say whether a column of a version is not in a schema any more."""
-    live = {field.id for field in schema.walk()}
-    return any(field.id not in live for field in manifest.schema.walk())
 
 
 def _written(fragment: Fragment, before: tuple[DataFile, ...] | None, version: int) -> Fragment:
@@ -376,8 +365,8 @@ def _touched(fragment: Fragment, operation: Update, manifest: Manifest) -> Fragm
 def _projected(manifest: Manifest, operation: Project, context: Context) -> State:
     live = {field.id for field in operation.schema.walk()}.union(_SPILLED)
     changed = {}
-    # Files lose their last live column only where a column goes; else none has to be looked at.
-    for fragment in manifest.fragments if _loses(manifest, operation.schema) else ():
+    # Only where a column goes do files lose their last one.
+    for fragment in manifest.fragments if loses_columns(manifest.schema, operation.schema) else ():
         files = tuple(file for file in fragment.files if not live.isdisjoint(file.fields))
         if len(files) != len(fragment.files):
             # A fragment without any file could not tell how many rows it has.

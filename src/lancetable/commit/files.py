@@ -27,6 +27,11 @@ def tidy(fragment: Fragment, schema: Schema) -> Fragment:
     return fragment._replace(files=files) if files else fragment
 
 
+def loses_columns(before: Schema, after: Schema) -> bool:
+    """Say whether a column, at any depth, is not there any more."""
+    return not _live_ids(before) <= _live_ids(after)
+
+
 @lru_cache(maxsize=128)
 def _live_ids(schema: Schema) -> frozenset[int]:
     return frozenset(field.id for field in schema.walk())
