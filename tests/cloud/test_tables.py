@@ -89,3 +89,15 @@ def test_a_web_server_is_read(moto_server) -> None:
     assert found.count() == 1010
     with pytest.raises(lt.UnsupportedError, match="read only"):
         found.append(MORE)
+
+
+def test_a_table_that_was_replaced_behind_our_back(s3: Place) -> None:
+    """The same names with other contents: what was read before must not be shown again."""
+    lt.create_table(s3.uri, ROWS, storage_options=s3.options)
+    assert lt.open_table(s3.uri, storage_options=s3.options).count() == 1000
+    store = s3.open()
+    for entry in list(store.list("")):
+        store.delete(entry.path)
+    other = s3.having(user_agent="somebody else")
+    lt.create_table(other.uri, MORE, storage_options=other.options)
+    assert lt.open_table(s3.uri, storage_options=s3.options).scan().to_arrow().equals(MORE)

@@ -10,6 +10,7 @@ import secrets
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -49,10 +50,10 @@ from lancetable.format.manifest.names import (
     transaction_path,
 )
 from lancetable.format.schema.model import Schema
-from lancetable.store import TableLocation
+from lancetable.store import TableLocation, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from lancetable.commit.moves import Moves
     from lancetable.commit.rebase import Rows
@@ -180,7 +181,7 @@ class _Commit:
         merge: frozenset[int] = frozenset()
         slot = 0.0
         for attempt in range(1, max(self.options.attempts, 1) + 1):
-            newer = self._newer(tip.snapshot)
+            newer = self._first_look(mine) if attempt == 1 else self._newer(tip.snapshot)
             facts = self._facts() if newer else Facts()
             for version in newer:
                 tip = load_next(tip.snapshot, version)
@@ -199,6 +200,23 @@ class _Commit:
             f"{self.base.store.root}: other writers made the next version first in {attempt} "
             "rounds; nothing was changed, try again later"
         )
+
+    def _first_look(self, mine: Transaction) -> list[int]:
+        """Look for newer versions; where that takes a while, write the transaction meanwhile.
+
+        It nearly always stays as it is. If not, it is written again.
+        """
+
+        def record() -> list[int]:
+            name = transaction_name(mine.read_version, mine.uuid)
+            self._record(transaction_path(name), encode_transaction(mine))
+            return []
+
+        steps: list[Callable[[], list[int]]] = [partial(self._newer, self.base)]
+        if self.base.store.width > 1:
+            steps.append(record)
+        found: list[list[int]] = spread(lambda step: step(), steps, len(steps))
+        return found[0]
 
     def _newer(self, tip: Snapshot) -> list[int]:
         """Return the versions that others made after one."""

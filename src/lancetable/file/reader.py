@@ -16,6 +16,7 @@ from lancetable.file.codec import (
 from lancetable.file.documents import json_as_text
 from lancetable.file.drive import drive, run
 from lancetable.file.gathering import FieldCards, FileGather, LeafCards
+from lancetable.file.held import hold
 from lancetable.file.leaves import columns_by_walk
 from lancetable.file.model import V2_0, FileVersion, Footer, PageInfo
 from lancetable.file.packed import pick_children, stored_field
@@ -283,12 +284,13 @@ class FileReader:
                         continue
                 yield [self._mapped_page(plan, index, inside) for index, inside in parts]
             return
+        every = [(plan, *part) for plan, parts in zip(plans, picked, strict=True) for part in parts]
         readings = [
             self._guarded(self._page(plan, index, inside), f"column {plan.number} page {index}")
-            for plan, parts in zip(plans, picked, strict=True)
-            for index, inside in parts
+            for plan, index, inside in every
         ]
-        done = iter(drive(self._file, readings))
+        file = hold(self._file, [(plan.column.pages[n], inside) for plan, n, inside in every])
+        done = iter(drive(file, readings))
         for plan, parts in zip(plans, picked, strict=True):
             yield [self._translated(plan, next(done)) for _ in parts]
 

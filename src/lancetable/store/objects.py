@@ -7,6 +7,7 @@ content there tells whether it was taken by the first attempt.
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ from lancetable.store.address import Address, parse_address
 from lancetable.store.base import Credentials, Entry, ReadableFile, WritableFile
 from lancetable.store.client import Client, client_of
 from lancetable.store.fetch import fetch_ranges, repeated
+from lancetable.store.kept import Kept
 from lancetable.store.ranges import ByteRange
 from lancetable.store.settings import KiB, Limits, Service
 from lancetable.store.upload import Upload
@@ -23,11 +25,12 @@ PAGE = 1000
 """How many names one request of a listing returns."""
 WIDTH = 16
 """Enough to hide the time an answer takes; each of them may be divided further."""
-WHOLE_BELOW = 256 * KiB
+WHOLE_BELOW = 1024 * KiB
 """Files below this are fetched whole with the first of their ranges."""
 
 _Page: TypeAlias = Sequence[Mapping[str, Any]]
 
+_kept = Kept()
 _proven: set[object] = set()
 _proven_lock = threading.Lock()
 
@@ -43,6 +46,7 @@ class ObjectStore:
         "_limits",
         "_options",
         "_prefix",
+        "_tags",
         "root",
     )
 
@@ -58,6 +62,7 @@ class ObjectStore:
         self._limits: Limits = settings.limits
         self._is_express = settings.config.get("s3_express", "").lower() == "true"
         self._prefix = f"{self._address.folder}/" if self._address.folder else ""
+        self._tags: dict[str, str] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         # Clients hold connections; each process has its own.
@@ -80,11 +85,22 @@ class ObjectStore:
         return ObjectFile(self._client, self._prefix + path, size, self._limits, self._shown(path))
 
     def read(self, path: str) -> bytes:
-        """Return the whole object in one request."""
-        key = self._prefix + path
-        return repeated(
-            lambda: bytes(self._client.get(key).bytes()), self._shown(path), self._limits
-        )
+        """Return the whole object in one request, or in none when it was read before."""
+        tag = self._tags.get(path)
+        known = _kept.find(self._identity(path), tag) if tag else None
+        if known is not None:
+            return known
+        tag, content = repeated(partial(self._get, path), self._shown(path), self._limits)
+        if path in self._tags:
+            _kept.keep(self._identity(path), tag, content)
+        return content
+
+    def _get(self, path: str) -> tuple[str | None, bytes]:
+        found = self._client.get(self._prefix + path)
+        return found.meta["e_tag"], bytes(found.bytes())
+
+    def _identity(self, path: str) -> object:
+        return id(self._client), self._prefix + path
 
     def exists(self, path: str) -> bool:
         """Say whether there is such an object."""
@@ -109,6 +125,9 @@ class ObjectStore:
     def first(self, prefix: str) -> Sequence[Entry] | None:
         """Return the first page of a folder's listing, which is all of it or ordered by name."""
         page = repeated(_Pages(self, prefix).next, self._shown(prefix), self._limits)
+        self._tags = {
+            one["path"].removeprefix(self._prefix): one["e_tag"] for one in page if one["e_tag"]
+        }
         entries = list(self._entries(page))
         names = [entry.path for entry in entries]
         return entries if len(names) < PAGE or names == sorted(names) else None
@@ -137,7 +156,7 @@ class ObjectStore:
         self._check_writable()
         key = self._prefix + path
         try:
-            repeated(
+            made = repeated(
                 lambda: self._client.put(key, content, mode="create", use_multipart=False),
                 self._shown(path),
                 self._limits,
@@ -145,6 +164,8 @@ class ObjectStore:
         except ExistsError:
             if not self._is_same(path, content):
                 raise
+        else:
+            _kept.keep(self._identity(path), made["e_tag"], content)
 
     def copy(self, source: str, target: str) -> None:
         """Copy an object inside the service."""
@@ -305,4 +326,4 @@ class _End(NamedTuple):
 
 
 def _is_short(wanted: ByteRange) -> bool:
-    return wanted.stop - wanted.start <= 4 * WHOLE_BELOW
+    return wanted.stop - wanted.start <= WHOLE_BELOW

@@ -51,7 +51,7 @@ class Limits:
     max_requests: int = 64
     part_bytes: int = 16 * MiB
     upload_parts: int = 4
-    merge_gap_bytes: int = 64 * KiB
+    merge_gap_bytes: int = 256 * KiB
     request_bytes: int = 8 * MiB
     cache_dir: str = ""
     cache_bytes: int = 10 * 1024 * MiB

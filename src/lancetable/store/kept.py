@@ -1,0 +1,42 @@
+"""Small objects that were read before, kept with the tag by which the service tells contents apart.
+
+A listing names the tag of each object. When it is the tag of what was read before, the bytes are
+the same and need not be fetched again; so a table that is opened again costs one request.
+"""
+
+import threading
+from collections import OrderedDict
+
+MOST_BYTES = 32 * 1024 * 1024
+LARGEST = MOST_BYTES // 8
+
+
+class Kept:
+    """Contents by key and tag, the least recently used forgotten first."""
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most = most
+        self._contents: OrderedDict[object, tuple[str, bytes]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def find(self, key: object, tag: str) -> bytes | None:
+        """Return the content of an object if it is the one with this tag."""
+        with self._lock:
+            found = self._contents.get(key)
+            if found is None or found[0] != tag:
+                return None
+            self._contents.move_to_end(key)
+            return found[1]
+
+    def keep(self, key: object, tag: str | None, content: bytes) -> None:
+        """Remember the content of an object, unless it is large or has no tag."""
+        if not tag or len(content) > LARGEST:
+            return
+        with self._lock:
+            _, old = self._contents.pop(key, ("", b""))
+            self._contents[key] = (tag, content)
+            self._bytes += len(content) - len(old)
+            while self._bytes > self._most:
+                _, (_, gone) = self._contents.popitem(last=False)
+                self._bytes -= len(gone)
