@@ -316,6 +316,22 @@ def test_a_long_scan_survives_overwrite_and_cleanup(tmp_path) -> None:
     assert [one.version for one in other.cleanup(NOW).removed_versions] == [1]
 
 
+def test_a_long_scan_survives_compaction_and_cleanup(tmp_path) -> None:
+    rows = pa.table({"id": range(200_000), "s": ["x" * 20] * 200_000})
+    write = lt.WriteOptions(max_rows_per_file=20_000)
+    table = lt.create_table(tmp_path / "t", rows, write=write)
+    batches = table.scan(threads=1).to_batches()
+    first = next(batches)
+    other = lt.open_table(tmp_path / "t")
+    other.compact()
+    assert len(other.fragments) < 10
+    other.cleanup(NOW, unverified_after=NOW)
+    assert first.num_rows + sum(batch.num_rows for batch in batches) == 200_000
+    done = other.cleanup(NOW, unverified_after=NOW)
+    assert done.removed["data"].files == 10
+    assert other.count() == 200_000
+
+
 def test_without_a_lease_the_scan_says_what_is_missing(tmp_path) -> None:
     rows = pa.table({"id": range(200_000), "s": ["x" * 20] * 200_000})
     write = lt.WriteOptions(max_rows_per_file=20_000)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from lancetable.commit.leases import LEASES, leases_of
-from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.snapshot import Snapshot, read_transaction
 from lancetable.errors import CorruptError, InputError, TableNotFoundError
 from lancetable.format.manifest.names import (
     DATA,
@@ -41,6 +41,7 @@ from lancetable.operations.cleanup.retention import (
     manifests_of,
     named_versions,
     open_version,
+    read_version,
     retention_of,
 )
 from lancetable.store import Entry
@@ -137,7 +138,7 @@ def _decide(plan: CleanupPlan, line: Line, found: list[Numbered], now: datetime)
     for one in found:
         number = one.info.version
         try:
-            version = open_version(line, plan.snapshot.location, one.info)
+            version, data = read_version(line, plan.snapshot.location, one.info)
         except CorruptError:
             if not plan.options.remove_damaged or number == retention.latest:
                 raise
@@ -151,17 +152,20 @@ def _decide(plan: CleanupPlan, line: Line, found: list[Numbered], now: datetime)
         else:
             plan.removed.append(RemovedVersion(line.branch, number))
             plan.manifests.append(Doomed(line, one.info.path, "manifest", one.info.size))
-            _note(plan.known, version, follows=before == number - 1)
+            _note(plan.known, version, data if before == number - 1 else None)
         before = number
 
 
-def _note(known: References, version: Snapshot, *, follows: bool) -> None:
-    """Note the files of a version that goes.
+def _note(known: References, version: Snapshot, data: bytes | None) -> None:
+    """Note the files of a version that goes; ``data`` is given when the one before was noted.
 
-    Those that it has from the version before are noted already, so that its transaction tells the
-    rest; that saves looking at all fragments of all versions.
+    Those that it has from the version before need no second look, so that its transaction tells
+    the rest; that saves looking at all fragments of all versions.
     """
-    transaction = version.transaction() if follows else None
+    transaction = None
+    if data is not None:
+        manifest, path = version.manifest, version.manifest_path
+        transaction = read_transaction(version.store, manifest, path, data)
     if transaction is None or not known.add_made(version, transaction.operation):
         known.add_version(version)
 

@@ -73,15 +73,25 @@ def open_version(line: Line, location: TableLocation, info: VersionInfo) -> Snap
     Raises:
         CorruptError: it cannot be read, so that nobody knows which files it needs.
     """
+    return read_version(line, location, info)[0]
+
+
+def read_version(line: Line, location: TableLocation, info: VersionInfo) -> tuple[Snapshot, bytes]:
+    """Return one version of a line, and the bytes of its manifest.
+
+    Raises:
+        CorruptError: it cannot be read, so that nobody knows which files it needs.
+    """
     try:
-        manifest = decode_manifest(line.store.read(info.path), shown(line.store, info.path))
+        data = line.store.read(info.path)
+        manifest = decode_manifest(data, shown(line.store, info.path))
     except LanceTableError as cause:
         raise CorruptError(
             f"version {info.version} cannot be read, so it is not known which files it needs and "
             f"nothing was removed; repair the table first ({cause})",
             path=shown(line.store, info.path),
         ) from cause
-    return Snapshot(location, line.store, manifest, info.path, line.branch)
+    return Snapshot(location, line.store, manifest, info.path, line.branch), data
 
 
 @dataclass(frozen=True, slots=True)

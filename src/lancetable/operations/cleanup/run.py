@@ -22,10 +22,12 @@ from lancetable.operations.cleanup.retention import (
     named_versions,
     open_version,
 )
-from lancetable.operations.runner import THREADS, Runner
+from lancetable.operations.runner import Runner, Threads
 from lancetable.store.links import real_root, remove_if_empty
 
-CHUNK = 256
+CHUNK = 64
+MANY = Threads(16)
+"""A removal is all waiting: for the journal of a disk, or for the answer of a server."""
 
 
 def cleanup(
@@ -33,7 +35,7 @@ def cleanup(
     options: CleanupOptions,
     *,
     dry_run: bool = False,
-    runner: Runner = THREADS,
+    runner: Runner = MANY,
 ) -> CleanupResult:
     """Remove what a table does not need any more, or tell what that would be.
 
@@ -59,7 +61,8 @@ def cleanup(
 def _still_unnamed(plan: CleanupPlan) -> list[Doomed]:
     """Return the manifests to remove, without those that got a tag or a branch meanwhile."""
     location = plan.snapshot.location
-    names = {one.branch: named_versions(location, one.branch) for one in plan.removed}
+    branches = {one.branch for one in plan.removed}
+    names = {branch: named_versions(location, branch) for branch in branches}
     pairs = zip(plan.removed, plan.manifests, strict=True)
     return [doomed for gone, doomed in pairs if gone.version not in names[gone.branch]]
 
@@ -67,14 +70,14 @@ def _still_unnamed(plan: CleanupPlan) -> list[Doomed]:
 def _still_unneeded(plan: CleanupPlan, gone: list[Doomed]) -> list[Doomed]:
     """Return the files to remove, without those of versions that stayed or came meanwhile."""
     location = plan.snapshot.location
-    removed = {f"{real_root(one.line.store)}/{one.path}" for one in gone}
+    roots = {line: real_root(line.store) for line in {one.line for one in plan.doomed()}}
+    removed = {f"{roots[one.line]}/{one.path}" for one in gone}
     for line in lines_of(location):
         root = real_root(line.store)
         for one in manifests_of(line.store):
             place = f"{root}/{one.info.path}"
             if place not in removed and place not in plan.needed.files:
                 plan.needed.add_version(open_version(line, location, one.info))
-    roots = {one.line: real_root(one.line.store) for one in plan.files}
     return [one for one in plan.files if not plan.needed.holds(roots[one.line], one.path)]
 
 
