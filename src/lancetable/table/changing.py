@@ -102,11 +102,12 @@ class ChangingTable(WritingTable):
         self._move(done.snapshot)
         return done.result
 
-    def merge(
+    def merge(  # noqa: PLR0913 - each has a default
         self,
         source: object,
         on: "str | Sequence[str]",
         *,
+        merge_schema: bool = False,
         write: "WriteOptions | None" = None,
         commit: "CommitOptions | None" = None,
         commit_message: str | None = None,
@@ -117,6 +118,7 @@ class ChangingTable(WritingTable):
         Args:
             source: anything that holds rows.
             on: the columns that tell which rows belong together.
+            merge_schema: add the columns that the table lacks, as ``with_schema_evolution()`` does.
             write: how rows are divided into files.
             commit: how long to try.
             commit_message: a note for the history.
@@ -133,4 +135,4 @@ class ChangingTable(WritingTable):
             return done.result
 
         change = change_options(write, commit_options(commit, commit_message, properties))
-        return MergeBuilder(run, MergeOptions(change))
+        return MergeBuilder(run, MergeOptions(change, evolves_schema=merge_schema))

@@ -140,6 +140,14 @@ def test_new_columns_come_with_the_rows(table):
     assert len(rows(table)) == 9
 
 
+def test_new_columns_can_be_asked_for_as_in_an_append(table):
+    data = {"id": [1, 9], "w": ["x", "y"]}
+    merge = table.merge(data, on="id", merge_schema=True)
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert {row["id"]: row["w"] for row in rows(table)}[1] == "x"
+    assert by_id(table)[9] == {"id": 9, "v": None, "s": None, "w": "y"}
+
+
 def test_columns_that_would_be_ignored_are_refused(table):
     with pytest.raises(SchemaError, match=r"extra.*with_schema_evolution"):
         upsert(table, {"id": [1], "extra": [1]}).execute()

@@ -1,0 +1,70 @@
+"""What changes need of memory, in processes of their own: it does not grow with the rows."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not Path("/proc/self/status").exists(), reason="the system does not tell about memory"
+    ),
+]
+
+PROGRAM = """
+import sys
+import numpy as np
+import pyarrow as pa
+import lancetable as lt
+
+folder, what, rows, limit = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+TEXT = "some words that are not short at all " * 2
+
+
+def batches(count, step=50_000):
+    texts = pa.array([TEXT] * step)
+    for first in range(0, count, step):
+        # Every id once, in no order.
+        ids = np.arange(first, first + step) * 7_368_787 % count
+        yield pa.record_batch({"id": pa.array(ids), "text": texts, "x": ids * 0.5})
+
+
+def peak():
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) // 1024
+
+
+table = lt.create_table(folder + "/table", batches(100_000))
+if what == "write":
+    table.append(batches(rows))
+elif what == "merge":
+    upsert = table.merge(batches(rows), on="id").when_matched_update_all()
+    result = upsert.when_not_matched_insert_all().with_memory_limit(limit).execute()
+    assert (result.updated, result.inserted) == (100_000, rows - 100_000), result
+print(peak())
+"""
+
+
+def peak(folder: Path, what: str, rows: int, limit: int = 2**40) -> int:
+    """Return the most megabytes that a process needed."""
+    command = [sys.executable, "-c", PROGRAM, str(folder), what, str(rows), str(limit)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return int(done.stdout)
+
+
+def test_a_stream_is_written_in_constant_memory(tmp_path: Path) -> None:
+    few = peak(tmp_path / "few", "write", 500_000)
+    many = peak(tmp_path / "many", "write", 2_000_000)
+    assert many < few + 60
+
+
+def test_a_merge_stays_within_its_limit(tmp_path: Path) -> None:
+    nothing = peak(tmp_path / "nothing", "none", 0)
+    limited = peak(tmp_path / "limited", "merge", 1_500_000, 32 * 2**20)
+    free = peak(tmp_path / "free", "merge", 1_500_000)
+    # The rows alone are 140 MB, and what is known of them is more; buffers for pages are the rest.
+    assert limited < nothing + 130
+    assert free > limited + 80
