@@ -3,7 +3,9 @@
 import json
 import shutil
 import threading
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,6 +19,7 @@ from lancetable.errors import (
     RefNotFoundError,
     VersionNotFoundError,
 )
+from lancetable.store.sqlite import SqliteManifests
 
 
 def numbers(*values: int) -> pa.Table:
@@ -235,3 +238,24 @@ def test_a_clone_needs_an_empty_place_and_a_whole_source(table: lt.Table, tmp_pa
     with pytest.raises(FileNotFoundInStoreError, match="no such file"):
         lt.open_table(table.uri).clone(tmp_path / "broken", deep=True)
     assert not files_below(tmp_path / "broken")
+
+
+@pytest.mark.parametrize("kind", ["manifest store", "lock"])
+def test_branches_where_others_decide_who_was_first(tmp_path: Path, kind: str) -> None:
+    means: dict[str, Any] = {"commit_lock": lambda _: nullcontext()}
+    if kind == "manifest store":
+        means = {"manifest_store": SqliteManifests(str(tmp_path / "m.db"))}
+    table = lt.create_table(tmp_path / "t", numbers(1, 2), **means)
+    for _ in range(2):
+        dev = table.branches.create("dev")
+        dev.append(numbers(3))
+        assert values_of(lt.open_table(table.uri, branch="dev", **means))[-1] == 3
+        table.branches.delete("dev")
+    dev = table.branches.create("dev")
+    dev.append(numbers(4))
+    table.branches.fast_forward("dev")
+    table.tags.create("now")
+    assert values_of(lt.open_table(table.uri, tag="now", **means)) == [1, 2, 4]
+    clone = table.clone(tmp_path / "c", deep=True)
+    clone.append(numbers(5))
+    assert values_of(lt.open_table(tmp_path / "c")) == [1, 2, 4, 5]

@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from lancetable.commit import refs
 from lancetable.commit.cloning import begin, clone_of
+from lancetable.commit.external import ExternalLocation, base_of
 from lancetable.commit.refs import BranchInfo
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.commit.versions import listed, load
@@ -136,6 +137,8 @@ def delete_branch(location: TableLocation, name: str) -> BranchInfo | None:
     # Manifests go first: without them nothing points at files that are gone.
     for path in sorted(doomed, key=lambda one: "/_versions/" not in one):
         root.delete(path)
+    if isinstance(location, ExternalLocation) and location.manifests is not None:
+        location.manifests.delete(base_of(TableLocation.open(location.child(folder))))
     return gone
 
 
