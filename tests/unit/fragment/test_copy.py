@@ -28,8 +28,8 @@ def rows_of(first: int, count: int = 30) -> pa.Table:
     )
 
 
-def make(path: Path, version: str = "2.1", fragments: int = 3, **more: bool) -> lt.Table:
-    table = lt.create_table(path, rows_of(0), storage_version=version, **more)
+def make(path: Path, version: str = "2.1", fragments: int = 3, *, stable: bool = False) -> lt.Table:
+    table = lt.create_table(path, rows_of(0), storage_version=version, stable_row_ids=stable)
     for number in range(1, fragments):
         table.append(rows_of(30 * number))
     return table
@@ -45,7 +45,7 @@ def test_versions(tmp_path: Path, version: str, copied: int) -> None:
 
 
 def test_row_ids_and_versions_of_copied_rows(tmp_path: Path) -> None:
-    table = make(tmp_path / "t", stable_row_ids=True)
+    table = make(tmp_path / "t", stable=True)
     names = ["id", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
     before = table.scan(names).to_arrow()
     assert table.compact().fragments_copied == 1
