@@ -11,8 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from lancetable.errors import CorruptError, InputError, UnsupportedError
+from lancetable.format.encoding.blocks import Block
 from lancetable.format.encoding.entries import Entries
 from lancetable.format.encoding.leaf import Kind, keep_entries, leaf_array
+from lancetable.format.encoding.listscan import ListScan, list_nodes
 from lancetable.format.encoding.repdef import (
     Layers,
     Mask,
@@ -42,6 +44,8 @@ def leaf_run(
     widths: Mapping[int, int] | None = None,
 ) -> LeafRun:
     """Turn decoded entries into values and nodes; ``widths`` as in ``unravel``."""
+    if entries.lists is not None and not widths:
+        return _scanned_run(entries.block, entries.lists, layers, kind)
     rep, def_, keep = entries.rep, entries.def_, entries.keep
     array = leaf_array(entries.block, kind, leaf_validity(def_, layers))
     shown = visible(def_, layers)
@@ -58,6 +62,14 @@ def leaf_run(
     rep = None if rep is None else rep[keep]
     def_ = None if def_ is None else def_[keep]
     return LeafRun(array, unravel(rep, def_, layers, len(array), widths))
+
+
+def _scanned_run(block: Block, scan: ListScan, layers: Layers, kind: Kind) -> LeafRun:
+    validity = None if scan.item_levels is None else scan.item_levels == 0
+    array = leaf_array(block, kind, validity)
+    if scan.before or scan.items != len(array):
+        array = array.slice(scan.before, scan.items)
+    return LeafRun(array, list_nodes(scan, layers))
 
 
 def join_runs(runs: Sequence[LeafRun]) -> LeafRun:

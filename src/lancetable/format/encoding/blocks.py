@@ -39,9 +39,12 @@ class Bits:
 
 @dataclass(frozen=True, slots=True)
 class VariableWidth:
-    """Value i is ``data[offsets[i] : offsets[i + 1]]``; offsets never decrease."""
+    """Value i is ``data[offsets[i] : offsets[i + 1]]``; offsets never decrease.
 
-    offsets: Integers
+    They have 64 bits, or 32 where all of them fit.
+    """
+
+    offsets: npt.NDArray[np.signedinteger[Any]]
     data: Bytes
 
     def __len__(self) -> int:

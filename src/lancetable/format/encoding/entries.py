@@ -4,6 +4,7 @@ from typing import NamedTuple, Protocol
 
 from lancetable.format.encoding.base import Integers, Levels, Page, Reading, Rows
 from lancetable.format.encoding.blocks import Block
+from lancetable.format.encoding.listscan import ListScan
 from lancetable.format.encoding.repdef import Layers, Mask
 
 
@@ -19,6 +20,8 @@ class Entries(NamedTuple):
     rep: Levels | None
     def_: Levels | None
     keep: slice | Mask | Integers
+    lists: ListScan | None = None
+    """Rows of lists that are told in this way; ``rep``, ``def_`` and ``keep`` then say nothing."""
 
 
 class OpenPage(Protocol):

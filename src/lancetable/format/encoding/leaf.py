@@ -161,7 +161,7 @@ def _variable(block: VariableWidth, kind: Kind, validity: Mask | None) -> pa.Arr
         offsets = offsets - first
     if kind.width == 4 and last - first > LARGEST_OFFSET:
         raise UnsupportedError("more than 2 GiB of text in one batch; read fewer rows at once")
-    edges = offsets.astype(np.int32) if kind.width == 4 else offsets
+    edges = offsets.astype(np.int32 if kind.width == 4 else np.int64, copy=False)
     buffers = [pa.py_buffer(edges), pa.py_buffer(data[first:last])]
     array = _from_buffers(kind.type, len(offsets) - 1, buffers, validity)
     # Bytes below 128 are text whatever their order; offsets were checked before.

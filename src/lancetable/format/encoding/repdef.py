@@ -18,13 +18,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from lancetable.errors import CorruptError
-from lancetable.format.encoding.base import Integers, Levels
+from lancetable.format.encoding.base import Levels
 from lancetable.format.encoding.kernels.compiled import LIBRARY, Library
 
 Mask = npt.NDArray[np.bool_]
@@ -93,7 +93,7 @@ class Node(NamedTuple):
 
     length: int
     validity: Mask | None
-    offsets: Integers | None
+    offsets: npt.NDArray[np.signedinteger[Any]] | None
 
 
 def check_levels(rep: Levels | None, def_: Levels | None, layers: Layers) -> None:

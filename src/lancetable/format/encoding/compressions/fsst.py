@@ -16,6 +16,8 @@ from lancetable.format.encoding.blocks import (
     picked_block,
 )
 from lancetable.format.encoding.kernels import fsst
+from lancetable.format.encoding.kernels.compiled import LIBRARY
+from lancetable.format.encoding.kernels.texts import decode_texts
 
 if TYPE_CHECKING:
     from lancetable.format.encoding.blocks import Addressable, Pickable
@@ -48,6 +50,12 @@ class Fsst:
         decode = getattr(self.inner, "decode_chunks", None)
         if decode is None:
             raise CorruptError(f"{self.describe()} cannot encode chunks")
+        width = getattr(self.inner, "offset_bytes", 0)
+        if LIBRARY is not None and width:
+            table = fsst.parse_symbol_table(self.symbol_table)
+            return VariableWidth(
+                *decode_texts(LIBRARY, chunks.buffers[0], chunks.counts, width, table)
+            )
         return self._decoded(decode(chunks))
 
     def prepare(self, chunks: Chunks) -> object | None:

@@ -20,14 +20,9 @@ import numpy.typing as npt
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.blocks import Block, Chunks, FixedWidth, VariableWidth
-from lancetable.format.encoding.kernels.compiled import LIBRARY, Library
-from lancetable.format.encoding.kernels.ragged import (
-    Ragged,
-    check_inside,
-    empty_bytes,
-    gather_slices,
-    join,
-)
+from lancetable.format.encoding.kernels.compiled import LIBRARY
+from lancetable.format.encoding.kernels.ragged import Ragged, gather_slices, join
+from lancetable.format.encoding.kernels.texts import decode_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +42,17 @@ class Variable:
         """One buffer holds offsets and bytes."""
         return 1
 
+    @property
+    def offset_bytes(self) -> int:
+        """Bytes of an offset."""
+        return self.bits // 8
+
     def decode_chunks(self, chunks: Chunks) -> Block:
         """Bring all offsets to one base and all bytes together."""
         pieces, counts = chunks.buffers[0], chunks.counts
         size = self.bits // 8
         if LIBRARY is not None:
-            return _decode_compiled(LIBRARY, pieces, counts, size)
+            return VariableWidth(*decode_texts(LIBRARY, pieces, counts, size))
         edges = join(pieces.resized((counts + 1) * size)).view(f"<u{size}").astype(np.int64)
         lasts = np.cumsum(counts + 1) - 1
         firsts = lasts - counts
@@ -119,23 +119,6 @@ class Variable:
         if isinstance(stored, VariableWidth):
             return stored
         raise CorruptError("values of any length are stored with a fixed width")
-
-
-def _decode_compiled(
-    library: Library, pieces: Ragged, counts: Integers, size: int
-) -> VariableWidth:
-    starts, sizes = np.ascontiguousarray(pieces.starts), np.ascontiguousarray(pieces.sizes)
-    counts = np.ascontiguousarray(counts)
-    if ((counts + 1) * size > sizes).any():
-        raise CorruptError("a chunk is too short for its offsets")
-    check_inside(pieces)
-    offsets = empty_bytes((int(counts.sum()) + 1) * 8).view(np.int64)
-    total = library.text_offsets((pieces.data, starts, sizes), counts, size, offsets)
-    if total < 0:
-        raise CorruptError("the offsets of a chunk decrease or point outside its bytes")
-    data = empty_bytes(total)
-    library.text_bytes(pieces.data, starts, counts, size, data)
-    return VariableWidth(offsets, data)
 
 
 def _decode_framed(data: npt.NDArray[Any], count: int) -> VariableWidth:

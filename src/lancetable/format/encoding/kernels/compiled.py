@@ -31,8 +31,11 @@ _SIGNATURES: Signatures = {
     "lt_unpack": (None, (POINTER, POINTER, POINTER, COUNT, COUNT, POINTER)),
     "lt_levels": (COUNT, (POINTER,) * 4 + (COUNT, COUNT, POINTER)),
     "lt_join": (None, (POINTER, POINTER, POINTER, COUNT, POINTER)),
-    "lt_text_offsets": (COUNT, (POINTER,) * 4 + (COUNT, COUNT, POINTER)),
-    "lt_text_bytes": (None, (POINTER,) * 3 + (COUNT, COUNT, POINTER)),
+    "lt_text_stored": (COUNT, (POINTER,) * 4 + (COUNT, COUNT)),
+    "lt_text_write": (
+        COUNT,
+        (POINTER,) * 3 + (COUNT, COUNT) + (POINTER,) * 3 + (COUNT, POINTER, COUNT),
+    ),
     "lt_fsst_decode": (COUNT, (POINTER,) * 4 + (COUNT, POINTER, POINTER)),
     "lt_lists": (COUNT, (POINTER, POINTER, COUNT) + (POINTER,) * 6),
 }
@@ -85,29 +88,40 @@ class Library(Encoders):
         """Copy pieces one behind the other."""
         self._dll.lt_join(address(data), address(starts), address(sizes), len(starts), address(out))
 
-    def text_offsets(
-        self, pieces: tuple[Bytes, Integers, Integers], counts: Integers, width: int, out: Integers
+    def text_stored(
+        self, pieces: tuple[Bytes, Integers, Integers], counts: Integers, width: int
     ) -> int:
-        """Bring the offsets of chunks to one base; -1 when they are damaged."""
+        """Return the bytes of text that chunks hold as stored; negative when they are damaged."""
         data, starts, sizes = pieces
-        total: int = self._dll.lt_text_offsets(
-            address(data),
-            address(starts),
-            address(sizes),
-            address(counts),
-            len(starts),
-            width,
-            address(out),
+        total: int = self._dll.lt_text_stored(
+            address(data), address(starts), address(sizes), address(counts), len(starts), width
         )
         return total
 
-    def text_bytes(
-        self, data: Bytes, starts: Integers, counts: Integers, width: int, out: Bytes
-    ) -> None:
-        """Copy the text of chunks one behind the other."""
-        self._dll.lt_text_bytes(
-            address(data), address(starts), address(counts), len(starts), width, address(out)
+    def text_write(
+        self,
+        chunks: tuple[Bytes, Integers, Integers],
+        width: int,
+        table: tuple[Array, Bytes] | None,
+        out: tuple[Bytes, Array],
+    ) -> int:
+        """Write the text of chunks and its edges; negative as ``c/text.c`` says."""
+        data, starts, counts = chunks
+        text, edges = out
+        total: int = self._dll.lt_text_write(
+            address(data),
+            address(starts),
+            address(counts),
+            len(starts),
+            width,
+            None if table is None else address(table[0]),
+            None if table is None else address(table[1]),
+            address(text),
+            len(text),
+            address(edges),
+            edges.dtype.itemsize,
         )
+        return total
 
     def fsst_decode(
         self,

@@ -143,7 +143,7 @@ def _decode_compiled(
     # A code stands for at most eight bytes, and every copy writes eight.
     text = empty_bytes(len(codes) * _LONGEST_SYMBOL + _LONGEST_SYMBOL)
     offsets = empty_bytes(len(starts) * 8).view(np.int64)
-    starts = np.ascontiguousarray(starts)
+    starts = np.ascontiguousarray(starts, np.int64)
     total = library.fsst_decode((table.words, table.lengths), codes, starts, (text, offsets))
     if total < 0:
         raise _no_symbol(table) if total == -1 else _escape_at_end()

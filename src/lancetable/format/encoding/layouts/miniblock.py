@@ -42,6 +42,7 @@ from lancetable.format.encoding.blocks import (
 from lancetable.format.encoding.entries import Entries
 from lancetable.format.encoding.layouts.chunks import ChunkShape, Parts, decode_levels, take_apart
 from lancetable.format.encoding.layouts.rowindex import RowIndex, parse_row_index
+from lancetable.format.encoding.listscan import ListChunks, can_scan, scan_lists
 from lancetable.format.encoding.repdef import Layers, Mask, check_levels, visible
 
 LARGEST_CHUNK_VALUES = 1 << 15
@@ -242,6 +243,10 @@ class MiniBlockPage:
         else:
             numbers = self._index.chunks_of(rows)
         parts = yield from self._take_apart(numbers)
+        if isinstance(rows, range) and self._index is not None and can_scan(self._layout.layers):
+            scanned = self._scan_lists(rows, parts, numbers)
+            if scanned is not None:
+                return scanned
         entries = self._decode(parts, numbers, slice(0, 0))
         if entries.rep is None:
             raise CorruptError("a page with lists has no repetition levels")
@@ -253,6 +258,26 @@ class MiniBlockPage:
         else:
             number = self._index.row_of(is_start, numbers, parts.levels)
         return entries._replace(keep=_kept(number, rows))
+
+    def _scan_lists(self, rows: range, parts: Parts, numbers: Integers) -> Entries | None:
+        """Read neighbouring rows in one walk; None when something about them is wrong."""
+        rep, def_ = decode_levels(self._layout.shape, parts)
+        index = self._index
+        if rep is None or index is None or (def_ is not None and len(def_) != len(rep)):
+            return None
+        firsts = index.firsts[int(numbers[0]) : int(numbers[-1]) + 2]
+        counts = self._counts[numbers]
+        chunks = ListChunks(parts.levels, counts, firsts)
+        scan = scan_lists(rows, rep, def_, chunks, self._layout.layers)
+        if scan is None:
+            return None
+        return Entries(self._block(parts, counts), None, None, slice(0, 0), scan)
+
+    def _block(self, parts: Parts, counts: Integers) -> Block:
+        decode = getattr(self._layout.values, "decode_chunks", None)
+        if decode is None:
+            raise CorruptError(f"{self._layout.values.describe()} cannot encode chunks")
+        return self._looked_up(decode(Chunks(parts.buffers, counts)))
 
     def _chunk_of(self, item: int) -> int:
         if self._uniform:
@@ -302,15 +327,11 @@ class MiniBlockPage:
 
     def _decode(self, parts: Parts, numbers: Integers, keep: slice | Integers) -> Entries:
         counts = self._counts[numbers]
-        decode = getattr(self._layout.values, "decode_chunks", None)
-        if decode is None:
-            raise CorruptError(f"{self._layout.values.describe()} cannot encode chunks")
         rep, def_ = decode_levels(self._layout.shape, parts)
         check_levels(rep, def_, self._layout.layers)
         if def_ is not None or rep is not None:
             self._check_visible(def_, parts, counts)
-        block = decode(Chunks(parts.buffers, counts))
-        return Entries(self._looked_up(block), rep, def_, keep)
+        return Entries(self._block(parts, counts), rep, def_, keep)
 
     def _check_visible(self, def_: Levels | None, parts: Parts, counts: Integers) -> None:
         """Compare the number of values of each chunk with what its levels say."""

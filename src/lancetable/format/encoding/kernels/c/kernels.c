@@ -106,46 +106,6 @@ void lt_join(const uint8_t *data, const int64_t *starts, const int64_t *sizes, i
   }
 }
 
-/* Offsets of chunks of text, brought to one base. Each chunk starts with count + 1 offsets of 4 or
- * 8 bytes, counted from its own start. Returns the number of bytes of text, or -1. */
-int64_t lt_text_offsets(const uint8_t *data, const int64_t *starts, const int64_t *sizes,
-                        const int64_t *counts, int64_t chunks, int64_t width, int64_t *offsets) {
-  int64_t total = 0;
-  *offsets++ = 0;
-  for (int64_t i = 0; i < chunks; i++) {
-    const uint8_t *chunk = data + starts[i];
-    const uint64_t size = (uint64_t)sizes[i];
-    const uint64_t count = (uint64_t)counts[i];
-    uint64_t before = 0;
-    if ((count + 1) * (uint64_t)width > size) return -1;
-    for (uint64_t j = 0; j <= count; j++) {
-      uint64_t offset = 0;
-      memcpy(&offset, chunk + j * (uint64_t)width, (size_t)width);
-      if (j == 0 ? offset < (count + 1) * (uint64_t)width : offset < before) return -1;
-      if (offset > size) return -1;
-      if (j) {
-        total += (int64_t)(offset - before);
-        *offsets++ = total;
-      }
-      before = offset;
-    }
-  }
-  return total;
-}
-
-/* The text of chunks behind one another; the offsets of the chunks are sound. */
-void lt_text_bytes(const uint8_t *data, const int64_t *starts, const int64_t *counts,
-                   int64_t chunks, int64_t width, uint8_t *out) {
-  for (int64_t i = 0; i < chunks; i++) {
-    const uint8_t *chunk = data + starts[i];
-    uint64_t first = 0, last = 0;
-    memcpy(&first, chunk, (size_t)width);
-    memcpy(&last, chunk + counts[i] * width, (size_t)width);
-    memcpy(out, chunk + first, (size_t)(last - first));
-    out += last - first;
-  }
-}
-
 /* FSST. `symbols` holds 256 symbols of 8 bytes, `lengths` their sizes, 0 where there is none; code
  * 255 escapes. `out` has 8 bytes of room beyond 8 times the codes. Returns the bytes written, -1
  * for a code without a symbol, -2 for an escape at the end of a value. */

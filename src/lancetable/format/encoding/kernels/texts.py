@@ -1,0 +1,104 @@
+"""How does the text of many chunks become the text of one array, in one step?
+
+The compiled function reads offsets and codes where they lie and writes them where they stay. How
+long coded text is can only be guessed before it is decoded, so memory is reserved for what a
+sample says, and for the most it can be when that was too little.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lancetable.errors import CorruptError
+from lancetable.format.encoding.base import Bytes, Integers
+from lancetable.format.encoding.kernels import fsst
+from lancetable.format.encoding.kernels.compiled import Library
+from lancetable.format.encoding.kernels.ragged import Ragged, check_inside, empty_bytes
+
+NO_SYMBOL = -2
+ESCAPE_AT_END = -3
+NO_ROOM = -4
+
+LARGEST_SHORT_EDGE = 2**31 - 1
+SAMPLED_BYTES = 4096
+GUESS_FROM_BYTES = 1 << 16
+SLACK = 1.1
+
+Texts = tuple[npt.NDArray[Any], Bytes]
+
+
+def decode_texts(
+    library: Library,
+    pieces: Ragged,
+    counts: Integers,
+    width: int,
+    table: fsst.SymbolTable | None = None,
+) -> Texts:
+    """Return the edges and the bytes of the values of chunks.
+
+    Args:
+        library: the compiled functions.
+        pieces: the chunks: offsets of ``width`` bytes, then the values.
+        counts: how many values each chunk holds.
+        width: bytes of an offset.
+        table: the symbols, when the values are coded.
+
+    Raises:
+        CorruptError: offsets or codes are damaged.
+    """
+    check_inside(pieces)
+    data = pieces.data
+    starts, sizes = np.ascontiguousarray(pieces.starts), np.ascontiguousarray(pieces.sizes)
+    counts = np.ascontiguousarray(counts)
+    stored = library.text_stored((data, starts, sizes), counts, width)
+    if stored < 0:
+        raise CorruptError("the offsets of a chunk decrease or point outside its bytes")
+    chunks = _TextChunks(data, starts, counts, width)
+    if table is None or not table.is_compressed:
+        return _written(library, chunks, None, stored)[0]
+    guess, most = _rooms(table, pieces, stored)
+    found, total = _written(library, chunks, table, guess)
+    return _written(library, chunks, table, most)[0] if total == NO_ROOM else found
+
+
+class _TextChunks(NamedTuple):
+    data: Bytes
+    starts: Integers
+    counts: Integers
+    width: int
+
+
+def _written(
+    library: Library, chunks: _TextChunks, table: fsst.SymbolTable | None, room: int
+) -> tuple[Texts, int]:
+    """Write the text of chunks; return it and its size, or NO_ROOM when it takes more."""
+    edge = np.dtype(np.int32 if room <= LARGEST_SHORT_EDGE else np.int64)
+    edges = empty_bytes((int(chunks.counts.sum()) + 1) * edge.itemsize).view(edge)
+    text = empty_bytes(room)
+    symbols = None if table is None else (table.words, table.lengths)
+    total = library.text_write(chunks[:3], chunks.width, symbols, (text, edges))
+    if total < 0 and total != NO_ROOM:
+        raise _damaged(total)
+    return (edges, text[:total]), total
+
+
+def _rooms(table: fsst.SymbolTable, pieces: Ragged, stored: int) -> tuple[int, int]:
+    """Return how many bytes to reserve for decoded text: a good guess, then the most it can be."""
+    # Eight bytes are written for every code, also for the last one.
+    spare = 8 * int(pieces.sizes.max(initial=0)) + 8
+    most = 8 * stored + spare
+    if stored < GUESS_FROM_BYTES:
+        return most, most
+    middle = pieces.piece(len(pieces.starts) // 2)
+    sample = middle[len(middle) // 3 :][:SAMPLED_BYTES]
+    guess = int(float(table.lengths[sample].mean()) * SLACK * stored) + spare
+    return min(guess, most), most
+
+
+def _damaged(failure: int) -> CorruptError:
+    if failure == NO_SYMBOL:
+        return CorruptError("an FSST code has no symbol")
+    if failure == ESCAPE_AT_END:
+        return CorruptError("an FSST value ends with an escape")
+    return CorruptError("the text of a page does not fit the size it says")
