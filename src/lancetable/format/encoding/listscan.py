@@ -26,8 +26,10 @@ class _ScanRecord(ctypes.Structure):
     _fields_ = [
         (name, COUNT)
         for name in (
-            *("first_row", "last_row", "max_def", "max_visible"),
-            *("before", "items", "any_row", "any_item"),
+            "max_def",
+            "max_visible",
+            "any_row",
+            "any_item",
         )
     ]
 
@@ -65,10 +67,12 @@ def scan_lists(
     """Walk over the levels of chunks; None when they contradict what the page says."""
     if _SCAN is None:
         return None
-    record = _ScanRecord(rows.start, rows.stop, layers.max_def, layers.max_visible)
-    offsets = np.empty(len(rows) + 1, np.int32)
-    row_levels = np.empty(len(rows), np.uint16)
-    item_levels = np.empty(int(chunks.counts.sum()), np.uint16)
+    record = _ScanRecord(layers.max_def, layers.max_visible)
+    first = int(chunks.firsts[0]) - 1
+    count = int(chunks.firsts[-1]) - first
+    edges = np.zeros(count + 1, np.int32)
+    row_levels = np.empty(count, np.uint16)
+    item_levels = np.empty(int(chunks.counts.sum()) + 1, np.uint16)
     rep = np.ascontiguousarray(rep)
     def_ = None if def_ is None else np.ascontiguousarray(def_)
     kept = [np.ascontiguousarray(each) for each in chunks]
@@ -78,18 +82,20 @@ def scan_lists(
         *map(address, kept),
         len(chunks.counts),
         ctypes.byref(record),
-        address(offsets),
+        address(edges) + edges.itemsize,
         address(row_levels),
         address(item_levels),
     )
     if outcome < 0:
         return None
+    offsets = edges[rows.start - first : rows.stop - first + 1]
+    before = int(offsets[0])
     return ListScan(
-        record.before,
-        record.items,
-        offsets,
-        row_levels if record.any_row else None,
-        item_levels if record.any_item else None,
+        before,
+        int(offsets[-1]) - before,
+        offsets - np.int32(before) if before else offsets,
+        row_levels[rows.start - first : rows.stop - first] if record.any_row else None,
+        item_levels[:-1] if record.any_item else None,
     )
 
 

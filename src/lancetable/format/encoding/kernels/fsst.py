@@ -19,7 +19,7 @@ the positions of the value boundaries are looked up afterwards.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,21 +43,35 @@ _LITERAL_FIRST = 1 << 16
 _LARGEST_INT32 = (1 << 31) - 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SymbolTable:
     """The symbols of one page; ``is_compressed`` is false when values are stored as they are."""
 
-    symbols: tuple[bytes, ...]
     is_compressed: bool
     lengths: Bytes
     """Bytes per code, for all 256 codes: zero for the escape and for codes without a symbol."""
     words: npt.NDArray[np.uint64]
     """The 256 symbols as words of eight bytes, the first byte lowest."""
-    singles: pa.Array
-    """Arrow array of 512 byte strings: what each code stands for, then every literal byte."""
+
+    @cached_property
+    def symbols(self) -> tuple[bytes, ...]:
+        """What each code stands for."""
+        text = self.words.tobytes()
+        sizes = self.lengths[: int(np.count_nonzero(self.lengths))].tolist()
+        return tuple(text[8 * code : 8 * code + size] for code, size in enumerate(sizes))
+
+    @cached_property
+    def singles(self) -> pa.Array:
+        """Arrow array of 512 byte strings: what each code stands for, then every literal byte."""
+        starts = np.zeros(513, np.int32)
+        np.cumsum(np.append(self.lengths, np.ones(256, np.uint8)), out=starts[1:])
+        text = b"".join(self.symbols) + bytes(range(256))
+        return pa.Array.from_buffers(
+            pa.binary(), 512, [None, pa.py_buffer(starts), pa.py_buffer(text)]
+        )
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def parse_symbol_table(data: bytes) -> SymbolTable:
     """Return the symbol table that the bytes describe.
 
@@ -72,19 +86,13 @@ def parse_symbol_table(data: bytes) -> SymbolTable:
     is_compressed = bool(header & _COMPRESSED_BIT)
     count = header & 0xFF if is_compressed else 0
     sizes = data[8 + 8 * count : 8 + 9 * count]
-    if any(not 1 <= size <= _LONGEST_SYMBOL for size in sizes):
+    if count and not (min(sizes) >= 1 and max(sizes) <= _LONGEST_SYMBOL):
         raise CorruptError("an FSST symbol is not 1 to 8 bytes long")
-    symbols = tuple(data[8 + 8 * i : 8 + 8 * i + size] for i, size in enumerate(sizes))
     lengths = np.zeros(256, np.uint8)
     lengths[:count] = np.frombuffer(sizes, np.uint8)
-    starts = np.zeros(513, np.int32)
-    np.cumsum(np.append(lengths, np.ones(256, np.uint8)), out=starts[1:])
-    text = b"".join(symbols) + bytes(range(256))
-    buffers = [None, pa.py_buffer(starts), pa.py_buffer(text)]
-    singles = pa.Array.from_buffers(pa.binary(), 512, buffers)
     words = np.zeros(256, np.uint64)
     words[:count] = np.frombuffer(data[8 : 8 + 8 * count], "<u8")
-    return SymbolTable(symbols, is_compressed, lengths, words, singles)
+    return SymbolTable(is_compressed, lengths, words)
 
 
 def decode_value(table: SymbolTable, codes: bytes) -> bytes:

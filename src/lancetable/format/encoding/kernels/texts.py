@@ -91,7 +91,8 @@ def _rooms(table: fsst.SymbolTable, pieces: Ragged, stored: int) -> tuple[int, i
     if stored < GUESS_FROM_BYTES:
         return most, most
     middle = pieces.piece(len(pieces.starts) // 2)
-    sample = middle[len(middle) // 3 :][:SAMPLED_BYTES]
+    # The first part of a chunk are offsets.
+    sample = middle[len(middle) // 4 * 3 :][:SAMPLED_BYTES]
     guess = int(float(table.lengths[sample].mean()) * SLACK * stored) + spare
     return min(guess, most), most
 

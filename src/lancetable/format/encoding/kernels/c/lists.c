@@ -1,63 +1,74 @@
 /* Rows of lists, from the levels of whole chunks to offsets; see format/encoding/listscan.py. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct {
-  int64_t first_row, last_row; /* the rows that are wanted, numbered in the page */
   int64_t max_def, max_visible;
-  int64_t before, items;       /* set: values of the chunks before those of the rows, and theirs */
-  int64_t any_row, any_item;   /* set: what all levels written have set */
+  int64_t any_row, any_item; /* set: what all levels written have set */
 } scan_t;
 
+/* Whether a chunk holds as many rows and values as it should, and no other levels. */
+static int is_sound(const uint16_t *rep, const uint16_t *def, int64_t entries, int64_t rows,
+                    int64_t values, const scan_t *scan) {
+  uint16_t any = 0, most = 0;
+  uint32_t starts = 0, seen = 0;
+  const uint16_t visible = (uint16_t)scan->max_visible;
+  for (int64_t i = 0; i < entries; i++) {
+    any |= rep[i];
+    starts += rep[i];
+  }
+  if (!def) return any <= 1 && starts == rows && entries == values;
+  for (int64_t i = 0; i < entries; i++) {
+    most = def[i] > most ? def[i] : most;
+    seen += def[i] <= visible;
+  }
+  return any <= 1 && starts == rows && seen == values && most <= scan->max_def;
+}
+
 /* One list layer and no other. `levels` and `counts` say how many entries and values each chunk
- * holds, `firsts` how many rows start before it. Writes the offsets of the wanted rows, the levels
- * of those rows that are no filled list, and the levels of the values of all chunks. Returns -1
- * when the numbers contradict the levels. */
+ * holds, `firsts` how many rows start before it. Writes for every row that starts in the chunks,
+ * and before them for one that goes on from further ahead, how many values are read at its end and
+ * the level of a row that is no filled list; and the levels of all values. Returns -1 when the
+ * numbers contradict the levels. */
 int64_t lt_list_scan(const uint16_t *rep, const uint16_t *def, const int64_t *levels,
                      const int64_t *counts, const int64_t *firsts, int64_t chunks, scan_t *scan,
-                     int32_t *offsets, uint16_t *row_levels, uint16_t *item_levels) {
-  const int64_t first_row = scan->first_row, last_row = scan->last_row;
-  const uint16_t max_visible = (uint16_t)scan->max_visible;
-  int64_t items = 0, row = firsts[0] - 1, before = -1, after = -1;
-  uint16_t any_row = 0, any_item = 0, most = 0;
+                     int32_t *ends, uint16_t *row_levels, uint16_t *item_levels) {
+  const uint16_t visible = (uint16_t)scan->max_visible;
+  int64_t items = 0, row = 0;
+  uint16_t any_row = 0, any_item = 0, stray = 0;
+  ends[0] = 0;
+  row_levels[0] = 0;
   for (int64_t chunk = 0; chunk < chunks; chunk++) {
-    const int64_t seen = items;
-    if (row + 1 != firsts[chunk]) return -1;
-    for (int64_t i = 0; i < levels[chunk]; i++) {
-      const uint16_t level = def ? def[i] : 0;
-      most = level > most ? level : most;
-      if (rep[i]) {
-        if (rep[i] != 1) return -1;
-        row++;
-        if (row == last_row) after = items;
-        if (row >= first_row && row < last_row) {
-          const uint16_t shown = level > max_visible ? level : 0;
-          if (row == first_row) before = items;
-          offsets[row - first_row] = (int32_t)(items - before);
-          row_levels[row - first_row] = shown;
-          any_row |= shown;
-        }
-      } else if (level > max_visible || row < 0) {
-        return -1;
+    const int64_t entries = levels[chunk], rows = firsts[chunk + 1] - firsts[chunk];
+    if (entries < 0 || !is_sound(rep, def, entries, rows, counts[chunk], scan)) return -1;
+    if (items + counts[chunk] > INT32_MAX) return -1;
+    if (!def) {
+      for (int64_t i = 0; i < entries; i++) {
+        row += rep[i];
+        ends[row] = (int32_t)++items;
+        row_levels[row] = 0;
       }
-      if (level <= max_visible) {
-        if (items - seen == counts[chunk]) return -1;
-        item_levels[items++] = level;
-        any_item |= level;
+    } else {
+      /* No branches: how long lists are cannot be foreseen. A later entry of a row overwrites what
+       * an earlier one wrote; the last value of a chunk makes room for no other. */
+      for (int64_t i = 0; i < entries; i++) {
+        const uint16_t level = def[i], is_shown = level <= visible;
+        const uint16_t shown = is_shown ? 0 : level, inside = is_shown ? level : 0;
+        row += rep[i];
+        item_levels[items] = level;
+        items += is_shown;
+        ends[row] = (int32_t)items;
+        row_levels[row] = shown;
+        any_row |= shown;
+        any_item |= inside;
+        stray |= (uint16_t)(shown && !rep[i]);
       }
+      def += entries;
     }
-    if (items - seen != counts[chunk]) return -1;
-    rep += levels[chunk];
-    if (def) def += levels[chunk];
+    rep += entries;
   }
-  if (row + 1 != firsts[chunks] || most > scan->max_def || before < 0 || last_row > row + 1)
-    return -1;
-  if (after < 0) after = items;
-  if (after - before > INT32_MAX) return -1;
-  offsets[last_row - first_row] = (int32_t)(after - before);
-  scan->before = before;
-  scan->items = after - before;
   scan->any_row = any_row;
   scan->any_item = any_item;
-  return 0;
+  return stray ? -1 : 0;
 }
