@@ -95,8 +95,12 @@ sanitize: $(DEV) ## fuzz corpus and kernel tests with every address and overflow
 	status=$$?; $(PYTHON_IN) hatch_build.py; exit $$status
 
 .PHONY: bench
-bench: $(ORACLE) ## measure against pylance in one run and print the ratios
-	$(PYTHON_IN) -m benchmarks.run
+bench: $(ORACLE) ## measure all peers in one run and write docs/benchmarks.md with its plots
+	$(PYTHON_IN) -m benchmarks.run --docs
+
+.PHONY: bench-smoke
+bench-smoke: $(ORACLE) ## the same with small tables and few rounds, in about two minutes
+	$(PYTHON_IN) -m benchmarks.run --smoke
 
 .PHONY: bench-spark
 bench-spark: $(ORACLE) $(SPARK) ## measure inside of Spark, against Parquet, pylance and the transport

@@ -21,6 +21,8 @@ from benchmarks.rows import SEED, columns, texts
 
 _REVISION = 2
 _BATCH = 1 << 20
+COLUMN_ROWS = 10_000
+"""Rows of the tables with many columns."""
 _DIMENSION = 768
 _SMALL = 10_000
 _WIDTH = 200
@@ -156,7 +158,14 @@ def _build_wide(path: Path, rows: int) -> None:
         lance.write_dataset(pa.table(made), str(path), mode="append" if first else "create")
 
 
+def _build_columns(path: Path, width: int) -> None:
+    rng = np.random.default_rng(SEED)
+    values = {f"c{number}": pa.array(rng.random(COLUMN_ROWS)) for number in range(width)}
+    _write(path, iter([pa.record_batch(values)]))
+
+
 TABLES = {
+    "columns": TableKind(_build_columns, 100, 10),
     "single": TableKind(_build_versions, 1, 1),
     "versions": TableKind(_build_versions, 5_000, 500),
     "rows": TableKind(_build_rows, 10_000_000, 1_000_000),
@@ -183,18 +192,23 @@ def table_size(name: str, *, quick: bool) -> int:
     return kind.quick if quick else kind.size
 
 
-def table_path(name: str, *, quick: bool) -> Path:
-    """Return where a table is, or will be once it is built."""
-    return data_folder() / f"{name}-{table_size(name, quick=quick)}"
+def table_path(name: str, *, quick: bool, size: int | None = None) -> Path:
+    """Return where a table is, or will be once it is built; of its usual size if none is given."""
+    return data_folder() / f"{name}-{size or table_size(name, quick=quick)}"
 
 
-def ensure_table(name: str, *, quick: bool) -> Path:
+def ensure_table(name: str, *, quick: bool, size: int | None = None) -> Path:
     """Return the path of a table, building it if this is its first use."""
-    path = table_path(name, quick=quick)
+    path = table_path(name, quick=quick, size=size)
     if not path.exists():
         unfinished = path.with_name(path.name + ".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.parent.mkdir(parents=True, exist_ok=True)
-        TABLES[name].build(unfinished, table_size(name, quick=quick))
+        TABLES[name].build(unfinished, size or table_size(name, quick=quick))
         unfinished.rename(path)
     return path
+
+
+def rows_of(name: str, size: int) -> int:
+    """Return how many rows a table of some size has."""
+    return COLUMN_ROWS if name == "columns" else size

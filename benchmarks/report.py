@@ -1,14 +1,78 @@
-"""What does a stored run look like as a markdown table?
+"""What does a stored run look like for people: a markdown table, or a page with plots?
 
-Run as `python -m benchmarks.report [FILE]`; without a file the newest run is shown.
+Run as `python -m benchmarks.report [FILE]`; without a file the newest run is shown. With `--docs`
+the page `docs/benchmarks.md` and its plots are written.
 """
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import results
+from benchmarks import plot, results
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
+PLOTS = PAGE.with_suffix("")
+
+_INTRODUCTION = """# Benchmarks
+
+Written by `make bench`; `make bench-smoke` is the same with small tables in two minutes. All peers
+are measured in one run on the same rows. pylance and lancetable take turns, so the ratio is worth
+more than the times; `memcpy` and raw write speed tell how busy the machine was. Parquet and Delta
+hold the same rows in their own formats and have no figure where they have no such operation.
+
+"""
+
+
+def write_docs(run: dict[str, Any]) -> Path:
+    """Write the page and its plots; return the page."""
+    PLOTS.mkdir(parents=True, exist_ok=True)
+    for old in PLOTS.glob("*.svg"):
+        old.unlink()
+    parts = [_INTRODUCTION, markdown(run), _ratios(run), *_growth(run)]
+    PAGE.write_text("\n".join(parts))
+    return PAGE
+
+
+def _plot(name: str, title: str, content: str) -> str:
+    (PLOTS / f"{name}.svg").write_text(content)
+    return f"![{title}]({PLOTS.name}/{name}.svg)\n"
+
+
+def _ratios(run: dict[str, Any]) -> str:
+    shown = [
+        (entry["title"], entry["ratio"], entry["target"])
+        for entry in run["cases"]
+        if entry["ratio"] and not entry.get("is_growth")
+    ]
+    if not shown:
+        return ""
+    title = "pylance / lancetable, marks are targets"
+    return "## Ratios\n\n" + _plot("ratios", title, plot.bars(title, shown))
+
+
+def _growth(run: dict[str, Any]) -> Iterator[str]:
+    """Yield a plot for each case that was measured at several sizes."""
+    cases: dict[str, list[dict[str, Any]]] = {}
+    for entry in run["cases"]:
+        if entry.get("is_growth"):
+            cases.setdefault(entry["name"], []).append(entry)
+    if cases:
+        yield "## Growth\n"
+    for name, entries in cases.items():
+        lines = {
+            peer: [
+                (entry["size"], entry["peers"][peer]["median"])
+                for entry in entries
+                if "median" in entry["peers"].get(peer, {})
+            ]
+            for peer in run["peers"]
+        }
+        title = entries[0]["title"]
+        drawn = {peer: line for peer, line in lines.items() if line}
+        if drawn:
+            yield _plot(name, title, plot.curves(title, entries[0]["table"], drawn))
 
 
 def _row(cells: list[str]) -> str:
@@ -46,9 +110,14 @@ def main() -> int:
     """Write the table to standard output."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report", description=__doc__)
     parser.add_argument("file", nargs="?", type=Path)
-    path = parser.parse_args().file or results.newest()
+    parser.add_argument("--docs", action="store_true", help="write docs/benchmarks.md")
+    chosen = parser.parse_args()
+    path = chosen.file or results.newest()
     if path is None:
         parser.error("there is no stored run; make one with python -m benchmarks.run")
+    if chosen.docs:
+        sys.stdout.write(f"{write_docs(results.load(path))}\n")
+        return 0
     sys.stdout.write(markdown(results.load(path)))
     return 0
 

@@ -4,20 +4,20 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.data import table_size
 from benchmarks.measure import Outcome
 
 FOLDER = Path(__file__).parent / "results"
 
 
-def record(outcome: Outcome, *, quick: bool) -> dict[str, Any]:
-    """Return a case's outcome as plain values."""
+def record(outcome: Outcome, size: int) -> dict[str, Any]:
+    """Return a case's outcome on a table of some size as plain values."""
     case = outcome.case
     return {
         "name": case.name,
         "title": case.title,
         "table": case.table,
-        "size": table_size(case.table, quick=quick),
+        "size": size,
+        "is_growth": bool(case.sizes),
         "unit": case.unit.value,
         "target": case.target,
         "ratio": outcome.ratio,
@@ -54,13 +54,18 @@ def _amount(value: float, unit: str) -> str:
     return f"{scaled:.3g} {name}" if scaled < 100 else f"{scaled:.0f} {name}"
 
 
+def is_left_out(summary: dict[str, Any]) -> bool:
+    """Return whether a peer has no figure because it is not measured for the case."""
+    return str(summary.get("error", "")).startswith("NotImplementedError")
+
+
 def peer_text(entry: dict[str, Any], peer: str) -> str:
     """Return a peer's median and half the distance of the quartiles, or why there is none."""
     summary = entry["peers"].get(peer)
     if summary is None:
         return "-"
     if "error" in summary:
-        return "failed" if peer != "raw" else "-"
+        return "-" if is_left_out(summary) else "failed"
     low, high = summary["quartiles"]
     spread = (high - low) / 2 / summary["median"]
     return f"{_amount(summary['median'], entry['unit'])} ±{spread:.0%}"
@@ -90,7 +95,8 @@ def machine_text(run: dict[str, Any]) -> str:
     return (
         f"{facts['cores']} cores, {facts['memory_gb']} GB, {facts['system']}, "
         f"Python {facts['python']}, {libraries}, "
-        f"memcpy {facts['memcpy_gb_per_s']} GB/s, load {facts['load']}"
+        f"memcpy {facts['memcpy_gb_per_s']} GB/s,"
+        f" raw write {facts.get('write_gb_per_s', '-')} GB/s, load {facts['load']}"
     )
 
 

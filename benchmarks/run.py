@@ -13,13 +13,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import results
+from benchmarks import report, results
 from benchmarks.cases import CASES, Case
-from benchmarks.data import ensure_table, table_path, table_size
+from benchmarks.data import data_folder, ensure_table, rows_of, table_path, table_size
 from benchmarks.machine import copy_speed, machine_facts
 from benchmarks.measure import measure
 from benchmarks.peers import Peer, load_peer, peer_names
 
+SMOKE_ROUNDS = 2
+_SLOW = ("compact_peak", "grow_versions_append", "writers_4")
+"""Cases that a smoke run leaves out, as one round of them takes long."""
 _STYLES = {"hit": "green", "miss": "red", "": ""}
 
 
@@ -31,9 +34,18 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--peer", action="append", choices=peer_names(), help="only these peers")
     parser.add_argument("--repeat", type=int, metavar="N", help="rounds per case")
     parser.add_argument("--quick", action="store_true", help="smaller tables")
+    parser.add_argument(
+        "--smoke", action="store_true", help="smaller tables, a few rounds, no slow cases"
+    )
+    parser.add_argument(
+        "--docs", action="store_true", help="write docs/benchmarks.md and its plots"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to store the run")
     parser.add_argument("--list", action="store_true", help="show the cases and stop")
     chosen = parser.parse_args(arguments)
+    if chosen.smoke:
+        chosen.quick, chosen.repeat = True, chosen.repeat or SMOKE_ROUNDS
+        chosen.peer = chosen.peer or ["ours", "pylance"]
     if chosen.repeat is not None and chosen.repeat < 1:
         parser.error("--repeat needs at least 1")
     if not _cases(chosen.case):
@@ -93,7 +105,7 @@ def _show(run: dict[str, Any], console: Console) -> None:
     console.print(table)
     for entry in run["cases"]:
         for peer, summary in entry["peers"].items():
-            if "error" in summary and peer != "raw":
+            if "error" in summary and not results.is_left_out(summary):
                 console.print(f"{entry['name']}, {peer}: {summary['error']}", markup=False)
 
 
@@ -101,18 +113,23 @@ def _measure_all(
     cases: Sequence[Case], peers: Sequence[Peer], chosen: argparse.Namespace, run: dict[str, Any]
 ) -> None:
     progress = Console(stderr=True)
-    for number, case in enumerate(cases, 1):
-        size = table_size(case.table, quick=chosen.quick)
-        if not table_path(case.table, quick=chosen.quick).exists():
+    every = [(case, size) for case in cases for size in _sizes(case, quick=chosen.quick)]
+    for number, (case, size) in enumerate(every, 1):
+        if not table_path(case.table, quick=chosen.quick, size=size).exists():
             progress.print(f"writing table {case.table} ({size:,})")
-        uri = str(ensure_table(case.table, quick=chosen.quick))
-        outcome = measure(case, uri, size, peers, repeat=chosen.repeat)
-        entry = results.record(outcome, quick=chosen.quick)
+        uri = str(ensure_table(case.table, quick=chosen.quick, size=size))
+        outcome = measure(case, uri, rows_of(case.table, size), peers, repeat=chosen.repeat)
+        entry = results.record(outcome, size)
         run["cases"].append(entry)
         # Stored after every case: a run that is broken off keeps what it has.
         results.store(run, chosen.json)
-        ratio = results.ratio_text(entry)
-        progress.print(f"{number}/{len(cases)} {case.name}: {ratio} {results.mark_text(entry)}")
+        ratio = f"{results.ratio_text(entry)} {results.mark_text(entry)}"
+        progress.print(f"{number}/{len(every)} {case.name} ({size:,}): {ratio}")
+
+
+def _sizes(case: Case, *, quick: bool) -> tuple[int, ...]:
+    sizes = case.quick_sizes if quick else case.sizes
+    return sizes or (table_size(case.table, quick=quick),)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -122,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.list:
         _list_cases(console)
         return 0
-    peers = _load_peers(chosen.peer or ["ours", "pylance"], console)
+    peers = _load_peers(chosen.peer or peer_names(), console)
     if not peers:
         return 1
     started = datetime.now(UTC).replace(microsecond=0)
@@ -131,14 +148,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "started": started.isoformat(),
         "quick": chosen.quick,
         "peers": [peer.name for peer in peers],
-        "machine": machine_facts(),
+        "machine": machine_facts(data_folder()),
         "cases": [],
     }
-    _measure_all(_cases(chosen.case), peers, chosen, run)
+    cases = [case for case in _cases(chosen.case) if not (chosen.smoke and case.name in _SLOW)]
+    _measure_all(cases, peers, chosen, run)
     run["machine"]["memcpy_gb_per_s_after"] = copy_speed()
     results.store(run, chosen.json)
     _show(run, console)
     console.print(f"stored in {chosen.json}", soft_wrap=True)
+    if chosen.docs:
+        console.print(f"reported in {report.write_docs(run)}", soft_wrap=True)
     return 0 if results.is_sound(run) else 1
 
 

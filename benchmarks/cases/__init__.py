@@ -1,6 +1,6 @@
 """The cases, in the order in which they are run and shown."""
 
-from benchmarks.cases import compact, memory, scan, start, take, versions, write
+from benchmarks.cases import cold, compact, growth, memory, scan, start, take, versions, write
 from benchmarks.cases import filter as filters
 from benchmarks.cases.base import Case, Subject, Unit
 
@@ -13,6 +13,8 @@ CASES = (
     *write.CASES,
     *compact.CASES,
     *versions.CASES,
+    *cold.CASES,
+    *growth.CASES,
 )
 
 __all__ = ["CASES", "Case", "Subject", "Unit"]

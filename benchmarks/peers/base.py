@@ -10,6 +10,8 @@ import pyarrow as pa
 _MODULES = {
     "ours": "benchmarks.peers.ours",
     "pylance": "benchmarks.peers.pylance",
+    "parquet": "benchmarks.peers.parquet",
+    "delta": "benchmarks.peers.delta",
     "raw": "benchmarks.peers.raw",
 }
 
