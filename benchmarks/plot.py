@@ -16,6 +16,7 @@ COLOURS = {
 }
 INK = "#333333"
 FAINT = "#dddddd"
+FONT = 'font-family="sans-serif" font-size="12"'
 
 Points = Sequence[tuple[float, float]]
 
@@ -35,8 +36,7 @@ def _page(height: float, parts: Sequence[str]) -> str:
     size = f'width="{WIDTH}" height="{height:.0f}" viewBox="0 0 {WIDTH} {height:.0f}"'
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif"'
-             ' font-size="12">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} {FONT}>',
             '<rect width="100%" height="100%" fill="white"/>',
             *parts,
             "</svg>",
