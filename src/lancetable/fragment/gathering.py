@@ -17,11 +17,9 @@ from lancetable.file.gathering import GatherSlots
 from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.gather import Places, places_of
 from lancetable.format.encoding.kernels.addressing import Gather
+from lancetable.fragment.files import BUDGET, MAPPED_WEIGHT
 from lancetable.fragment.opened import OpenFragment
 from lancetable.fragment.projection import Projection
-
-MOST_FRAGMENTS = 256
-"""A mapped file holds a descriptor, so not too many stay open."""
 
 Gathered: TypeAlias = Sequence[pa.Array | None]
 """The columns of a projection's fields; None for those that must be read another way."""
@@ -30,14 +28,14 @@ Gathered: TypeAlias = Sequence[pa.Array | None]
 class _Filled:
     """Slots of which some are filled."""
 
-    __slots__ = ("count", "kept", "ready", "ready_at", "slots")
+    __slots__ = ("kept", "ready", "ready_at", "slots", "weight")
 
     def __init__(self, library: Gather, projection: Projection, fragments: int) -> None:
         self.slots = GatherSlots(library, projection.fields, fragments)
         self.ready = array("B", bytes(fragments + 1))
         self.ready_at = self.ready.buffer_info()[0]
         self.kept: list[FileReader] = []
-        self.count = 0
+        self.weight = 0
 
 
 class TableGather:
@@ -105,7 +103,7 @@ class TableGather:
         with self._lock:
             filled = self._filled
             wanted = [position for position in positions if not filled.ready[position]]
-            if filled.count and filled.count + len(wanted) > MOST_FRAGMENTS:
+            if filled.weight > BUDGET:
                 filled = _Filled(self._library, self.projection, len(self._starts) - 1)
                 wanted = list(positions)
                 self._filled = filled
@@ -125,5 +123,5 @@ class TableGather:
                 if cards is not None:
                     filled.slots.fill(position, numbers[id(field)], cards)
             filled.kept.append(reader)
+            filled.weight += min(opened.files[read.file].size or MAPPED_WEIGHT, MAPPED_WEIGHT)
         filled.ready[position] = 1
-        filled.count += 1

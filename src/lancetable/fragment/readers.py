@@ -43,7 +43,7 @@ class Readers:
         self._positions: dict[int, int] | None = None
         self._index: RowIdIndex | None = None
         self._has_deletions: bool | None = None
-        self._gathers: dict[int, TableGather] = {}
+        self._gathers: dict[tuple[int, ...], TableGather] = {}
 
     def __len__(self) -> int:
         return len(self.source.manifest.fragments)
@@ -85,12 +85,14 @@ class Readers:
 
         None without compiled kernels, and for files far away, which are better read side by side.
         """
-        found = self._gathers.get(id(projection))
+        # The fields of a table are the same objects for every plan, and kept by the gather.
+        key = tuple(map(id, projection.fields))
+        found = self._gathers.get(key)
         if found is None and GATHER is not None and self.source.store.width == 1:
             if len(self._gathers) >= KEPT_GATHERS:
                 self._gathers.clear()
             found = TableGather(GATHER, projection, self.starts, lambda one: self[one].opened)
-            self._gathers[id(projection)] = found
+            self._gathers[key] = found
         return found
 
     def live_rows(self, position: int) -> int:

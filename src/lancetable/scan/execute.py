@@ -14,12 +14,15 @@ from lancetable.scan.pace import Pace, guess
 from lancetable.scan.plan import ScanPlan, Window, windows
 from lancetable.scan.request import MiB, ScanOptions
 from lancetable.scan.result import Piece, cut
-from lancetable.scan.window import count_window, read_window
+from lancetable.scan.window import count_window, read_small_windows, read_window
 
 R = TypeVar("R")
 
 THREADS_FROM_BYTES = 8 * MiB
 """Starting threads costs more than they save below this."""
+
+TOGETHER_FROM_WINDOWS = 8
+"""From so many small windows on they are read as single rows of many fragments."""
 
 SMALL_JOB_BYTES = MiB
 SMALL_JOB_WINDOWS = 64
@@ -85,6 +88,10 @@ def count(plan: ScanPlan, readers: Readers, options: ScanOptions) -> int:
 
 
 def _read(plan: ScanPlan, readers: Readers, pace: Pace, job: Job) -> list[Done]:
+    if len(job.windows) >= TOGETHER_FROM_WINDOWS:
+        together = read_small_windows(plan, readers, job.windows)
+        if together is not None:
+            return [Done(job.windows[-1], together)]
     return [Done(window, read_window(plan, readers, window, pace)) for window in job.windows]
 
 
