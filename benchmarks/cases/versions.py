@@ -37,6 +37,11 @@ def update(subject: Subject) -> int:
     return subject.peer.open(subject.uri).count()
 
 
+def cleanup(subject: Subject) -> int:
+    """Remove all versions but the latest; each has a manifest and a transaction file."""
+    return subject.table.cleanup()
+
+
 def _changing(name: str, title: str, table: str, run: object, target: float | None) -> Case:
     return Case(name, title, table, run, target, repeats=6, prepare=copied, settle=removed)  # type: ignore[arg-type]
 
@@ -45,6 +50,16 @@ CASES = (
     Case("versions", "list many versions with times", "versions", versions, 5, repeats=3),
     Case("version_names", "list many versions", "versions", version_names, 100, repeats=3),
     Case("history", "history of many versions", "versions", history, 3, repeats=3),
+    Case(
+        "cleanup",
+        "remove 5,000 versions, 10,000 files",
+        "versions",
+        cleanup,
+        1,
+        repeats=3,
+        prepare=copied,
+        settle=removed,
+    ),
     _changing("tag", "create a tag", "single", tag, None),
     _changing("branch", "create a branch of 1,000 fragments", "fragments", branch, None),
     _changing("update_stable", "update 1 % with stable row ids", "stable", update, 1),

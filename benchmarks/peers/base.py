@@ -64,6 +64,9 @@ class Handle(Protocol):
     def branch(self, name: str) -> None:
         """Begin a branch with the version."""
 
+    def cleanup(self) -> int:
+        """Remove all versions but the latest, and return how many there were."""
+
     def add_column(self, name: str, expression: str) -> None:
         """Add a column computed from others."""
 

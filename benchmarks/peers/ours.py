@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pyarrow as pa
 
@@ -60,6 +61,9 @@ class _Handle:
 
     def add_column(self, name: str, expression: str) -> None:
         self.table.add_columns({name: expression})
+
+    def cleanup(self) -> int:
+        return len(self.table.cleanup(timedelta(0)).removed_versions)
 
     def compact(self, memory_bytes: int | None = None) -> None:
         if memory_bytes is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 import lance
 import pyarrow as pa
@@ -64,6 +65,9 @@ class _Handle:
 
     def add_column(self, name: str, expression: str) -> None:
         self.dataset.add_columns({name: expression})
+
+    def cleanup(self) -> int:
+        return int(self.dataset.cleanup_old_versions(timedelta(0)).old_versions)
 
     def compact(self, memory_bytes: int | None = None) -> None:
         # There is no such limit.

@@ -9,6 +9,7 @@
 Only folders of the format are looked into, and only as far as they lie inside the table.
 """
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from typing import NamedTuple
 from lancetable.commit.leases import LEASES, leases_of
 from lancetable.commit.snapshot import Snapshot, read_transaction
 from lancetable.errors import CorruptError, InputError, TableNotFoundError
+from lancetable.format.manifest import Manifest
 from lancetable.format.manifest.names import (
     DATA,
     DELETIONS,
@@ -26,6 +28,7 @@ from lancetable.format.manifest.names import (
     VERSIONS,
     parse_manifest_name,
 )
+from lancetable.format.schema.model import Schema
 from lancetable.operations.cleanup.options import (
     Amount,
     CleanupOptions,
@@ -36,13 +39,15 @@ from lancetable.operations.cleanup.references import References
 from lancetable.operations.cleanup.retention import (
     Line,
     Numbered,
+    Skimmed,
     clone_lines,
     lines_of,
     manifests_of,
     named_versions,
     open_version,
-    read_version,
     retention_of,
+    skim,
+    whole,
 )
 from lancetable.store import Entry
 from lancetable.store.links import real_root, stays_inside
@@ -138,36 +143,42 @@ def _decide(plan: CleanupPlan, line: Line, found: list[Numbered], now: datetime)
     for one in found:
         number = one.info.version
         try:
-            version, data = read_version(line, plan.snapshot.location, one.info)
+            skimmed = skim(line, one.info)
+            reason = retention.reason(skimmed.heading.timestamp, one)
+            version = None if reason is None else whole(skimmed, plan.snapshot.location)
         except CorruptError:
             if not plan.options.remove_damaged or number == retention.latest:
                 raise
             plan.removed.append(RemovedVersion(line.branch, number))
             plan.manifests.append(Doomed(line, one.info.path, "manifest", one.info.size))
             continue
-        reason = retention.reason(version, one)
-        if reason is not None:
+        if reason is not None and version is not None:
             plan.kept.append(KeptVersion(line.branch, number, reason))
             plan.needed.add_version(version)
         else:
             plan.removed.append(RemovedVersion(line.branch, number))
             plan.manifests.append(Doomed(line, one.info.path, "manifest", one.info.size))
-            _note(plan.known, version, data if before == number - 1 else None)
+            _note(plan, skimmed, follows=before == number - 1)
         before = number
 
 
-def _note(known: References, version: Snapshot, data: bytes | None) -> None:
-    """Note the files of a version that goes; ``data`` is given when the one before was noted.
+def _note(plan: CleanupPlan, skimmed: Skimmed, *, follows: bool) -> None:
+    """Note the files of a version that goes; ``follows`` says that the one before was noted.
 
-    Those that it has from the version before need no second look, so that its transaction tells
-    the rest; that saves looking at all fragments of all versions.
+    The files that it has from there need no second look, so that its transaction tells the rest.
+    That saves looking at all fragments of all versions.
     """
-    transaction = None
-    if data is not None:
-        manifest, path = version.manifest, version.manifest_path
-        transaction = read_transaction(version.store, manifest, path, data)
-    if transaction is None or not known.add_made(version, transaction.operation):
-        known.add_version(version)
+    (branch, store), info, heading, data = skimmed
+    location = plan.snapshot.location
+    if follows:
+        transaction = read_transaction(store, heading, info.path, data)
+        made = Manifest(info.version, Schema(()), (), transaction_file=heading.transaction_file)
+        brief = Snapshot(location, store, made, info.path, branch)
+        # Where base paths lead stands in the whole manifest only.
+        with contextlib.suppress(CorruptError):
+            if transaction is not None and plan.known.add_made(brief, transaction.operation):
+                return
+    plan.known.add_version(whole(skimmed, location))
 
 
 def _add_clones(plan: CleanupPlan) -> None:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from lancetable.commit import refs
 from lancetable.commit.leases import Lease, active_leases
 from lancetable.commit.snapshot import Snapshot, shown
-from lancetable.commit.versions import VersionInfo, listed
+from lancetable.commit.versions import VersionInfo, listed, manifest_view
 from lancetable.errors import CorruptError, InputError, LanceTableError
-from lancetable.format.manifest.codec import decode_manifest
+from lancetable.format.manifest.codec import Heading, decode_heading, decode_manifest
 from lancetable.format.manifest.names import VERSIONS, Scheme, parse_manifest_name
 from lancetable.operations.cleanup.options import CleanupOptions
 from lancetable.store import Store, TableLocation
@@ -67,31 +67,57 @@ def manifests_of(store: Store) -> list[Numbered]:
     return sorted(found)
 
 
+class Skimmed(NamedTuple):
+    """A version of which only the heading was looked at, and the bytes of its manifest."""
+
+    line: Line
+    info: VersionInfo
+    heading: Heading
+    data: memoryview
+
+
+def skim(line: Line, info: VersionInfo) -> Skimmed:
+    """Look at the heading of a version.
+
+    Raises:
+        CorruptError: it cannot be read.
+    """
+    try:
+        data = manifest_view(line.store, info)
+        return Skimmed(line, info, decode_heading(data, shown(line.store, info.path)), data)
+    except LanceTableError as cause:
+        raise _unreadable(line, info, cause) from cause
+
+
+def whole(skimmed: Skimmed, location: TableLocation) -> Snapshot:
+    """Return a version of which the heading is known.
+
+    Raises:
+        CorruptError: it cannot be read, so that nobody knows which files it needs.
+    """
+    line, info = skimmed.line, skimmed.info
+    try:
+        manifest = decode_manifest(bytes(skimmed.data), shown(line.store, info.path))
+    except LanceTableError as cause:
+        raise _unreadable(line, info, cause) from cause
+    return Snapshot(location, line.store, manifest, info.path, line.branch)
+
+
 def open_version(line: Line, location: TableLocation, info: VersionInfo) -> Snapshot:
     """Return one version of a line.
 
     Raises:
         CorruptError: it cannot be read, so that nobody knows which files it needs.
     """
-    return read_version(line, location, info)[0]
+    return whole(skim(line, info), location)
 
 
-def read_version(line: Line, location: TableLocation, info: VersionInfo) -> tuple[Snapshot, bytes]:
-    """Return one version of a line, and the bytes of its manifest.
-
-    Raises:
-        CorruptError: it cannot be read, so that nobody knows which files it needs.
-    """
-    try:
-        data = line.store.read(info.path)
-        manifest = decode_manifest(data, shown(line.store, info.path))
-    except LanceTableError as cause:
-        raise CorruptError(
-            f"version {info.version} cannot be read, so it is not known which files it needs and "
-            f"nothing was removed; repair the table first ({cause})",
-            path=shown(line.store, info.path),
-        ) from cause
-    return Snapshot(location, line.store, manifest, info.path, line.branch), data
+def _unreadable(line: Line, info: VersionInfo, cause: LanceTableError) -> CorruptError:
+    return CorruptError(
+        f"version {info.version} cannot be read, so it is not known which files it needs and "
+        f"nothing was removed; repair the table first ({cause})",
+        path=shown(line.store, info.path),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +133,8 @@ class Retention:
     last: frozenset[int]
     opened: int | None
 
-    def reason(self, snapshot: Snapshot, found: Numbered) -> str | None:
-        """Return why a version stays; ``None`` when it goes."""
+    def reason(self, timestamp: datetime | None, found: Numbered) -> str | None:
+        """Return why a version, made at a time, stays; ``None`` when it goes."""
         version = found.info.version
         certain = self._certain(version)
         if certain is not None:
@@ -117,7 +143,7 @@ class Retention:
             return None if version in self.options.versions else "not asked for"
         if version in self.last:
             return f"one of the last {self.options.keep_last}"
-        made = snapshot.manifest.timestamp or datetime.fromtimestamp(found.modified, UTC)
+        made = timestamp or datetime.fromtimestamp(found.modified, UTC)
         return "young" if self.now - made < self.options.older_than else None
 
     def _certain(self, version: int) -> str | None:
