@@ -16,8 +16,10 @@ from lancetable.store import ByteRange, Store
 from lancetable.store.fetch import fetch_ranges
 from lancetable.store.settings import Limits
 from lancetable.store.wrap import CountingStore, WrappedLocation, WrappedStore
+from tests.servers.moto import Moto
 from tests.servers.places import Place
-from tests.servers.proxy import Proxy
+from tests.servers.proxy import Proxy, proxy
+from tests.servers.tables import recorded_place
 
 cloud = pytest.mark.cloud
 ROWS = 60_000
@@ -76,6 +78,28 @@ def test_an_append_takes_four_requests(via: Place, between: Proxy, data: pa.Tabl
     assert [name for method, name in made if method == "PUT"] == ["lance", "txn", "manifest"]
     # The look for newer versions and the transaction file are under way together.
     assert {made[1][0], made[2][0]} == {"GET", "PUT"}
+
+
+@cloud
+def test_creating_a_table_takes_five_requests(via: Place, between: Proxy, data: pa.Table) -> None:
+    lt.create_table(via.fresh("first").uri, data.slice(0, 9), storage_options=via.options)
+    assert len(between.seen) == 9
+    between.seen.clear()
+    lt.create_table(via.uri, data.slice(0, 9), storage_options=via.options)
+    assert len(between.seen) == 5
+
+
+@cloud
+def test_an_append_through_dynamodb(moto_server: Moto, between: Proxy, data: pa.Table) -> None:
+    place = recorded_place(moto_server, between.endpoint)
+    with proxy(moto_server.port) as recorded:
+        options = {**place.options, "dynamodb_endpoint": recorded.endpoint}
+        table = lt.create_table(place.uri, data.slice(0, 9), storage_options=options)
+        between.seen.clear()
+        recorded.seen.clear()
+        table.append(data.slice(0, 9))
+        assert [one.method for one in between.seen] == ["PUT", "PUT", "PUT", "PUT", "DELETE"]
+        assert len(recorded.seen) == 3
 
 
 @cloud

@@ -14,6 +14,7 @@ from uuid import uuid4
 from lancetable.errors import ExistsError, FileNotFoundInStoreError, UnsupportedError
 from lancetable.store.address import Address, parse_address
 from lancetable.store.base import Credentials, Entry, ReadableFile, WritableFile
+from lancetable.store.cache import CachedFile, cache_of, is_cacheable
 from lancetable.store.client import Client, client_of
 from lancetable.store.fetch import fetch_ranges, repeated
 from lancetable.store.kept import Kept
@@ -82,7 +83,13 @@ class ObjectStore:
         """Open an object; with a known size nothing is asked before the first range."""
         if not size:
             size = self._size(path)
-        return ObjectFile(self._client, self._prefix + path, size, self._limits, self._shown(path))
+        key = self._prefix + path
+        file = ObjectFile(self._client, key, size, self._limits, self._shown(path))
+        folder = self._limits.cache_dir
+        if not folder or not is_cacheable(path):
+            return file
+        identity = f"{self._address.service.value}:{self._address.account}:{self._address.bucket}"
+        return CachedFile(file, cache_of(folder, self._limits.cache_bytes), f"{identity}/{key}")
 
     def read(self, path: str) -> bytes:
         """Return the whole object in one request, or in none when it was read before."""

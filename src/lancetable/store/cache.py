@@ -1,0 +1,169 @@
+"""A cache of immutable files on a local disk, shared by all processes that name its folder.
+
+Files are kept in blocks. A block is a file of its own: its bytes, then a checksum of four bytes,
+little-endian. It appears under its name by one rename, whole, so readers need no lock; one that is
+missing, cut or damaged is simply fetched again. When the cache is full the blocks that were used
+longest ago are removed.
+"""
+
+import contextlib
+import hashlib
+import os
+import threading
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+from lancetable.store.base import ReadableFile
+from lancetable.store.ranges import ByteRange
+
+BLOCK = 256 * 1024
+_CHECKSUM = 4
+_MUTABLE = ("_versions/", "_refs/")
+"""Names that may mean other bytes when a table is made anew in the same place."""
+
+_caches: dict[tuple[str, int], "DiskCache"] = {}
+_lock = threading.Lock()
+
+
+def is_cacheable(path: str) -> bool:
+    """Say whether an object keeps its bytes as long as it has its name."""
+    return not path.startswith(_MUTABLE)
+
+
+def cache_of(folder: str, most: int) -> "DiskCache":
+    """Return the cache in a folder."""
+    with _lock:
+        return _caches.setdefault((folder, most), DiskCache(Path(folder), most))
+
+
+class DiskCache:
+    """Blocks of files in a folder, of about ``most`` bytes together."""
+
+    def __init__(self, folder: Path, most: int) -> None:
+        self._folder = folder
+        self._most = most
+        self._unchecked = most
+        self._guard = threading.Lock()
+
+    def read(self, name: str, size: int) -> bytes | None:
+        """Return a block of so many bytes, if it is there and sound."""
+        path = self._path(name)
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        block, checksum = content[:-_CHECKSUM], content[-_CHECKSUM:]
+        if len(block) != size or zlib.crc32(block).to_bytes(_CHECKSUM, "little") != checksum:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return block
+
+    def write(self, name: str, block: memoryview) -> None:
+        """Keep a block; a disk that refuses is no reason to fail."""
+        path = self._path(name)
+        staged = path.with_name(f".{uuid4().hex}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with staged.open("wb") as file:
+                file.write(block)
+                file.write(zlib.crc32(block).to_bytes(_CHECKSUM, "little"))
+            staged.replace(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                staged.unlink()
+            return
+        self._account(len(block))
+
+    def _path(self, name: str) -> Path:
+        return self._folder / name[:2] / name
+
+    def _account(self, written: int) -> None:
+        """Look at the folder now and then: after each sixteenth of what it may hold."""
+        with self._guard:
+            self._unchecked += written
+            if self._unchecked < self._most // 16:
+                return
+            self._unchecked = 0
+        self._evict()
+
+    def _evict(self) -> None:
+        blocks = sorted(self._blocks())
+        total = sum(size for _, size, _ in blocks)
+        for _, size, path in blocks:
+            if total <= self._most:
+                return
+            with contextlib.suppress(OSError):
+                path.unlink()
+            total -= size
+
+    def _blocks(self) -> Iterator[tuple[float, int, Path]]:
+        for path in self._folder.glob("*/*"):
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                yield status.st_mtime, status.st_size, path
+
+
+class CachedFile:
+    """A file whose blocks are looked for on the disk first."""
+
+    __slots__ = ("_cache", "_file", "_name", "size")
+
+    is_mapped = False
+
+    def __init__(self, file: ReadableFile, cache: DiskCache, identity: str) -> None:
+        self._file = file
+        self._cache = cache
+        self.size = file.size
+        self._name = hashlib.sha256(f"{identity}\0{file.size}".encode()).hexdigest()[:40]
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[memoryview]:
+        """Return the bytes of each range, fetching only blocks that are not on the disk."""
+        numbers = sorted(
+            {
+                number
+                for start, stop in ranges
+                if stop > start
+                for number in range(start // BLOCK, (stop - 1) // BLOCK + 1)
+            }
+        )
+        blocks: dict[int, bytes | memoryview] = {}
+        missing: list[int] = []
+        for number in numbers:
+            found = self._cache.read(self._block_name(number), self._length(number))
+            if found is None:
+                missing.append(number)
+            else:
+                blocks[number] = found
+        if missing:
+            fetched = self._file.read_ranges([self._range(number) for number in missing])
+            for number, block in zip(missing, fetched, strict=True):
+                self._cache.write(self._block_name(number), block)
+                blocks[number] = block
+        return [_cut(blocks, one) for one in ranges]
+
+    def _block_name(self, number: int) -> str:
+        return f"{self._name}-{number}"
+
+    def _range(self, number: int) -> ByteRange:
+        return ByteRange(number * BLOCK, min((number + 1) * BLOCK, self.size))
+
+    def _length(self, number: int) -> int:
+        start, stop = self._range(number)
+        return stop - start
+
+
+def _cut(blocks: dict[int, bytes | memoryview], wanted: ByteRange) -> memoryview:
+    start, stop = wanted
+    if stop <= start:
+        return memoryview(b"")
+    first, last = start // BLOCK, (stop - 1) // BLOCK
+    offset = first * BLOCK
+    if first == last:
+        return memoryview(blocks[first])[start - offset : stop - offset].toreadonly()
+    joined = b"".join(blocks[number] for number in range(first, last + 1))
+    return memoryview(joined)[start - offset : stop - offset]
