@@ -46,8 +46,13 @@ from lancetable.format.manifest import (
     Manifest,
     WriterVersion,
 )
-from lancetable.format.manifest.reuse import FragmentReuse
-from lancetable.format.manifest.roaring import encode_bitmap
+from lancetable.format.manifest.reuse import (
+    FragmentDigest,
+    FragmentReuse,
+    ReuseGroup,
+    ReuseVersion,
+)
+from lancetable.format.manifest.roaring import encode_bitmap, encode_treemap
 from lancetable.format.manifest.rowids import (
     decode_row_ids,
     decode_versions,
@@ -356,6 +361,66 @@ def test_index_segments_are_kept_pruned_or_dropped():
         update_mode=UpdateMode.REWRITE_COLUMNS,
     )
     assert kept(columns) == [2, 3, 4, 5]
+
+
+def moved(old, new):
+    kept = encode_treemap((id_, np.arange(10, dtype=np.uint32)) for id_ in old)
+    digests = tuple(FragmentDigest(id_, 10) for id_ in old)
+    return ReuseGroup(kept, digests, (FragmentDigest(new, 10 * len(old)),))
+
+
+def test_segments_stay_in_use_by_way_of_the_record_of_moved_rows():
+    reuse = FragmentReuse((ReuseVersion(3, (moved((0, 1), 7), moved((2,), 8))),))
+    vector = "/lance.table.VectorIndexDetails"
+    segments = (
+        segment("v", 2, covered=(0, 1), number=1, type_url=vector),
+        segment("id", 0, covered=(2, 5), number=2),
+        replace(segment("__lance_frag_reuse", 0, covered=(7, 8), number=5), fields=()),
+    )
+    before = version(fragment(5), fragment(7), fragment(8))
+
+    def after(operation, loaded=reuse):
+        found = applied(before, operation, segments, reuse=lambda _: loaded).indices
+        if found is None:
+            return None
+        return {UUID(one.uuid).int: set(one.fragment_ids) for one in found}
+
+    # None of its fragments is there, but what became of them is.
+    assert after(Delete((), (5,))) is None
+    assert after(Delete((), (7,))) == {2: {2, 5}, 5: {7, 8}}
+    # Values that change in a new fragment are those of the old ones that came to stand there.
+    columns = Update(
+        updated_fragments=(fragment(8),),
+        fields_modified=(0,),
+        update_mode=UpdateMode.REWRITE_COLUMNS,
+    )
+    assert after(columns) == {1: {0, 1}, 2: {5}, 5: {7, 8}}
+    # What cannot be read may mean anything: nothing is dropped, nothing is taken for true.
+    assert after(Delete((), (7,)), None) is None
+    assert after(columns, None) == {1: {0, 1}, 2: set(), 5: {7, 8}}
+
+
+def test_only_segments_that_hold_row_ids_follow_moved_rows():
+    old = [numbered(0, [0, 1]), numbered(1, [2, 3])]
+    before = version(*old, reader_flags=STABLE, next_row_id=4)
+    operation = Rewrite((RewriteGroup(old, (numbered(7, [0, 1, 2, 3]),)),))
+    kinds = {
+        "lance.table.BitmapIndexDetails": (0, {7}),
+        "lance.table.BTreeIndexDetails": (1, set()),
+        "lance.table.ZoneMapIndexDetails": (0, set()),
+        "lance.index.pb.BloomFilterIndexDetails": (0, set()),
+        "lance.index.pb.VectorIndexDetails": (2, {7}),
+        "lance.table.LaterIndexDetails": (0, set()),
+    }
+    segments = tuple(
+        replace(
+            segment(f"i{number}", covered=(0, 1), number=number + 1, type_url=f"/{kind}"),
+            index_version=kinds[kind][0],
+        )
+        for number, kind in enumerate(kinds)
+    )
+    found = applied(before, operation, segments).indices
+    assert [set(one.fragment_ids) for one in found] == [ids for _, ids in kinds.values()]
 
 
 @pytest.mark.parametrize("flags", [0, STABLE])

@@ -238,6 +238,56 @@ def test_what_cannot_be_merged(mine, theirs):
     assert outcome(OPERATIONS[mine], OPERATIONS[theirs], KNOWN) == "retry"
 
 
+MOVED = Facts(None, FILES, are_moves_known=True)
+
+
+@pytest.mark.parametrize("theirs", ["Delete rows f0", "Update rows f0", "Delete frag f0"])
+def test_rows_that_others_deleted_are_deleted_where_they_moved(theirs):
+    rewrite = transaction(OPERATIONS["Rewrite f0"])
+    verdict = judge(rewrite, transaction(OPERATIONS[theirs]), MOVED)
+    assert verdict == Compatible(frozenset({0}))
+    # Without knowing where rows went there is nothing to be done.
+    assert outcome(rewrite.operation, OPERATIONS[theirs]) == "retry"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [
+        ("Update cols f0", "retry"),
+        ("DataReplacement f0 y", "retry"),
+        ("Rewrite f0", "retry"),
+        ("Merge pres", "retry"),
+        ("Overwrite", "stop"),
+        ("Restore", "stop"),
+        ("Delete rows f1", "ok"),
+        ("Rewrite f1", "ok"),
+        ("Append", "ok"),
+        ("Project", "ok"),
+    ],
+)
+def test_moved_rows_that_others_rewrote(theirs, expected):
+    assert outcome(OPERATIONS["Rewrite f0"], OPERATIONS[theirs], MOVED) == expected
+
+
+@pytest.mark.parametrize(
+    ("covered", "keeps", "expected"),
+    [
+        ((0, 1), False, "retry"),
+        ((0, 1), True, "ok"),
+        ((0, 1, 5), True, "ok"),
+        ((0,), True, "retry"),
+        ((5,), False, "ok"),
+    ],
+)
+def test_an_index_that_was_built_over_moved_rows(covered, keeps, expected):
+    rewrite = Rewrite((RewriteGroup((fragment(0), fragment(1)), (fragment(9),)),))
+    index = CreateIndex((segment("id_idx", 0, *covered),))
+    facts = replace(MOVED, keeps_indices=keeps)
+    assert outcome(rewrite, index, facts) == expected
+    system = CreateIndex((segment("__lance_frag_reuse", 0, *covered),))
+    assert outcome(rewrite, system, facts) == "ok"
+
+
 def test_an_index_gives_up_fragments_whose_values_changed():
     index = CreateIndex((segment("x_idx", 1, 0, 1), segment("id_idx", 0, 0, 1, uuid=2)))
     verdict = judge(transaction(index), transaction(OPERATIONS["Update cols f0"]))
