@@ -19,7 +19,7 @@ from lancetable.errors import (
 )
 from lancetable.format.manifest.codec import decode_manifest
 from lancetable.format.manifest.names import HINT
-from lancetable.store import Store
+from lancetable.store import Store, spread
 
 HINT_BYTES = 40
 
@@ -90,6 +90,9 @@ def refresh_hint(store: Store, version: int) -> None:
 
 def discard(store: Store, paths: Iterable[str]) -> None:
     """Remove files that nothing refers to; what cannot be removed is left for a cleanup."""
-    for path in paths:
+
+    def remove(path: str) -> None:
         with contextlib.suppress(LanceTableError):
             store.delete(path)
+
+    spread(remove, paths, store.width)

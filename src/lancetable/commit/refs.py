@@ -18,7 +18,7 @@ from lancetable.errors import (
     RefNotFoundError,
 )
 from lancetable.format.manifest.names import MAX_VERSION
-from lancetable.store import Store, TableLocation
+from lancetable.store import Store, TableLocation, spread
 
 TAGS = "_refs/tags"
 BRANCHES = "_refs/branches"
@@ -75,13 +75,15 @@ def branches(location: TableLocation) -> dict[str, BranchInfo]:
 def _all(
     store: Store, folder: str, is_name: Callable[[str], bool], read: Callable[[Store, str], _Info]
 ) -> dict[str, _Info]:
-    found = {}
+    names = []
     for entry in store.list(folder):
         stem = entry.path.removeprefix(f"{folder}/").removesuffix(_SUFFIX)
         name = stem.replace("%2F", "/").replace("%2f", "/")
         if entry.path.endswith(_SUFFIX) and "/" not in stem and is_name(name):
-            found[name] = read(store, name)
-    return dict(sorted(found.items()))
+            names.append(name)
+    names.sort()
+    infos = spread(lambda name: read(store, name), names, store.width)
+    return dict(zip(names, infos, strict=True))
 
 
 def read_tag(store: Store, name: str) -> TagInfo:

@@ -30,7 +30,7 @@ from lancetable.format.manifest.names import (
     manifest_path,
     parse_manifest_name,
 )
-from lancetable.store import ByteRange, Store, TableLocation
+from lancetable.store import ByteRange, Store, TableLocation, spread
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MAX_PROBES = 64
@@ -102,7 +102,9 @@ def list_versions(snapshot: Snapshot, *, detail: bool = False) -> list[VersionIn
     """
     store = snapshot.store
     found = listed(store)
-    return [_detailed(store, info) for info in found] if detail else found
+    if not detail:
+        return found
+    return spread(lambda info: _detailed(store, info), found, store.width)
 
 
 def _detailed(store: Store, info: VersionInfo) -> VersionInfo:

@@ -178,13 +178,25 @@ def _bytes(opened: OpenFragment, field: Field, descriptors: pa.Array) -> pa.Arra
     places = source.payloads(descriptors)
     offsets = np.zeros(len(places) + 1, np.int64)
     np.cumsum([0 if place is None else place.size for place in places], out=offsets[1:])
-    parts = [place.file.read_ranges([_range(place)])[0] for place in places if place is not None]
+    parts = _fetched([place for place in places if place is not None])
     valid = pa.array([place is not None for place in places])
     validity = valid.buffers()[1] if any(place is None for place in places) else None
     data = pa.py_buffer(b"".join(parts))
     return pa.Array.from_buffers(
         pa.large_binary(), len(places), [validity, pa.py_buffer(offsets), data]
     )
+
+
+def _fetched(places: Sequence[Payload]) -> list[memoryview]:
+    """Return the bytes of payloads, those of one file fetched together."""
+    by_file: dict[int, list[int]] = {}
+    for number, place in enumerate(places):
+        by_file.setdefault(id(place.file), []).append(number)
+    found: dict[int, memoryview] = {}
+    for numbers in by_file.values():
+        ranges = [_range(places[number]) for number in numbers]
+        found.update(zip(numbers, places[numbers[0]].file.read_ranges(ranges), strict=True))
+    return [found[number] for number in range(len(places))]
 
 
 def _range(place: Payload) -> ByteRange:

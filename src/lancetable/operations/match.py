@@ -22,6 +22,7 @@ from lancetable.scan import execute
 from lancetable.scan.columns import bound_predicate
 from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanOptions, ScanRequest
+from lancetable.store import spread
 
 Addresses = npt.NDArray[np.uint64]
 
@@ -132,14 +133,24 @@ def mark_deleted(task: MarkTask) -> list[Marked]:
     Raises:
         StoreError: a file cannot be written; none stays behind.
     """
-    readers = Readers(task.part)
-    marked: list[Marked] = []
-    try:
-        for position, fragment in enumerate(task.part.manifest.fragments):
-            marked.append(_mark(task.part, readers, position, task.rows[fragment.id]))
-    except BaseException:
-        undo_marks(task.part, marked)
-        raise
+    part, readers = task.part, Readers(task.part)
+    failed: list[BaseException] = []
+
+    def mark(position: int) -> Marked | None:
+        if failed:
+            return None
+        try:
+            return _mark(part, readers, position, task.rows[part.manifest.fragments[position].id])
+        except BaseException as error:
+            # Kept until all are done, so that what others wrote meanwhile is undone, too.
+            failed.append(error)
+            return None
+
+    done = spread(mark, range(len(readers)), part.store.width)
+    marked = [one for one in done if one is not None]
+    if failed:
+        undo_marks(part, marked)
+        raise failed[0]
     return marked
 
 
