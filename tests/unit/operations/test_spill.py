@@ -17,9 +17,12 @@ from hypothesis import strategies as st
 import lancetable
 from lancetable.errors import InputError, StoreError
 from lancetable.operations import spill
+from lancetable.operations.clauses import Act, Clause, When
 from lancetable.operations.kept import Kept, kept_step, kept_type
 from lancetable.operations.keys import comparable
+from lancetable.operations.merge import MergeOptions, merge
 from lancetable.operations.rowset import RowSet
+from tests.unit.operations.everywhere import fail_everywhere
 
 
 @pytest.fixture(autouse=True)
@@ -245,3 +248,15 @@ def test_a_limit_changes_nothing_but_memory(kind, data):
             return counts, sorted(found, key=repr)
 
     assert outcome(limit) == outcome(10**9)
+
+
+def test_a_failure_between_parts_leaves_nothing_behind(tmp_path):
+    table = lancetable.create_table(tmp_path / "t", {"id": list(range(20)), "v": [0] * 20})
+    clauses = [Clause(When.MATCHED, Act.UPDATE), Clause(When.NOT_MATCHED, Act.INSERT)]
+    data = pa.table({"id": range(10, 30), "v": range(20)})
+    options = MergeOptions(memory_limit=1500)
+    failures = fail_everywhere(table, lambda faulty: merge(faulty, data, ["id"], clauses, options))
+    # Several parts write several files each, and all of them are removed.
+    assert len(failures) > 20
+    found = lancetable.open_table(table.uri).scan().to_arrow().to_pylist()
+    assert sorted(row["v"] for row in found) == sorted([0] * 10 + list(range(20)))
