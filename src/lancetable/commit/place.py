@@ -5,12 +5,13 @@ DynamoDB table.
 """
 
 from collections.abc import Mapping
-from urllib.parse import parse_qs
+from typing import TYPE_CHECKING
 
-from lancetable.commit.external import ExternalLocation
-from lancetable.commit.locked import CommitLock, LockedLocation
 from lancetable.errors import InputError
 from lancetable.store import Credentials, Durability, ManifestStore, TableLocation
+
+if TYPE_CHECKING:
+    from lancetable.commit.locked import CommitLock
 
 DYNAMODB = "s3+ddb://"
 TABLE_NAME = "ddbTableName"
@@ -23,7 +24,7 @@ def locate(
     durability: Durability = Durability.OS,
     credentials: Credentials | None = None,
     manifest_store: ManifestStore | None = None,
-    commit_lock: CommitLock | None = None,
+    commit_lock: "CommitLock | None" = None,
 ) -> TableLocation:
     """Return the location of a table.
 
@@ -37,9 +38,14 @@ def locate(
         if manifest_store is not None or commit_lock is not None:
             raise InputError(f"{uri}: the address names its manifest store; give no other")
         uri, manifest_store = _dynamodb(uri, settings, credentials)
+    # Most tables need neither, and opening one is quick without them.
     if manifest_store is not None:
+        from lancetable.commit.external import ExternalLocation  # noqa: PLC0415
+
         return ExternalLocation(uri, settings, durability, credentials, manifest_store)
     if commit_lock is not None:
+        from lancetable.commit.locked import LockedLocation  # noqa: PLC0415
+
         return LockedLocation(uri, settings, durability, credentials, commit_lock)
     return TableLocation(uri, settings, durability, credentials)
 
@@ -48,6 +54,8 @@ def _dynamodb(
     uri: str, options: Mapping[str, str], credentials: Credentials | None
 ) -> tuple[str, ManifestStore]:
     # An extra, and only those who use it pay for it.
+    from urllib.parse import parse_qs  # noqa: PLC0415
+
     from lancetable.store.dynamodb import DynamoManifests  # noqa: PLC0415
 
     address, _, query = uri.partition("?")

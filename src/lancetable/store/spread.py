@@ -1,7 +1,6 @@
 """Doing several things at once where each of them waits for a store."""
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -16,6 +15,8 @@ def spread(work: Callable[[Item], Result], items: Iterable[Item], width: int) ->
     given = list(items)
     if width < 2 or len(given) < 2:
         return [work(item) for item in given]
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - opening a table waits
+
     with ThreadPoolExecutor(min(width, len(given)), "lancetable-spread") as pool:
         futures = [pool.submit(work, item) for item in given]
         try:
