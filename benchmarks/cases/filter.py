@@ -35,9 +35,9 @@ def head_10(subject: Subject) -> pa.Table:
 
 
 CASES = (
-    Case("filter_percent", "filter 1 %, scattered", "rows", filter_percent, 3),
-    Case("filter_rare", "filter 0.01 %, scattered", "rows", filter_rare, 3),
-    Case("filter_clustered", "filter 0.01 %, clustered", "rows", filter_clustered, 3),
-    Case("count_filter", "count with a filter", "rows", count_filter, 3),
+    Case("filter_percent", "filter 1 %, scattered", "rows", filter_percent, 5),
+    Case("filter_rare", "filter 0.01 %, scattered", "rows", filter_rare, 5),
+    Case("filter_clustered", "filter 0.01 %, clustered", "rows", filter_clustered, 5),
+    Case("count_filter", "count with a filter", "rows", count_filter, 5),
     Case("head_10", "first 10 rows", "rows", head_10),
 )

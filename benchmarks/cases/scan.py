@@ -60,17 +60,17 @@ def scan_struct(subject: Subject) -> pa.Table:
 
 
 CASES = (
-    Case("scan", "full scan, 5 columns", "rows", scan_all, 0.6),
-    Case("scan_id", "column int64", "rows", scan_id),
-    Case("scan_val", "column float64 (flat)", "rows", scan_val, 2.5),
-    Case("scan_string", "column string", "rows", scan_string),
-    Case("scan_flag", "column bool", "rows", scan_flag),
+    Case("scan", "full scan, 5 columns", "rows", scan_all, 4),
+    Case("scan_id", "column int64", "rows", scan_id, 4),
+    Case("scan_val", "column float64 (flat)", "rows", scan_val, 4),
+    Case("scan_string", "column string", "rows", scan_string, 4),
+    Case("scan_flag", "column bool", "rows", scan_flag, 20),
     Case("scan_ts", "column timestamp", "rows", scan_ts),
-    Case("scan_vectors", "vector column, 768 x float32", "vectors", scan_all, 6),
+    Case("scan_vectors", "vector column, 768 x float32", "vectors", scan_all, 10),
     Case("sum_vectors", "stream vectors and sum them", "vectors", sum_vectors),
-    Case("scan_fragments", "scan of one-row fragments", "fragments", scan_all, 5),
-    Case("scan_nullable", "scan, 5 columns with 10 % nulls", "nullable", scan_all),
-    Case("scan_list_int", "column list<int32>", "nested", scan_numbers),
-    Case("scan_list_string", "column list<string>", "nested", scan_words),
-    Case("scan_struct", "column struct with nulls", "nested", scan_struct),
+    Case("scan_fragments", "scan of one-row fragments", "fragments", scan_all, 10),
+    Case("scan_nullable", "scan, 5 columns with 10 % nulls", "nullable", scan_all, 2),
+    Case("scan_list_int", "column list<int32>", "nested", scan_numbers, 2),
+    Case("scan_list_string", "column list<string>", "nested", scan_words, 2),
+    Case("scan_struct", "column struct with nulls", "nested", scan_struct, 2),
 )

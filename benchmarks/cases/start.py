@@ -15,8 +15,8 @@ def open_latest(subject: Subject) -> int:
 
 
 CASES = (
-    Case("fresh_count", "new process: import, open, count", "single", fresh_count, 4, repeats=7),
+    Case("fresh_count", "new process: import, open, count", "single", fresh_count, 5, repeats=7),
     Case("fresh_count_versions", "same, many versions", "versions", fresh_count, repeats=7),
-    Case("open", "open, 1 version", "single", open_latest, 1.5),
-    Case("open_versions", "open, many versions", "versions", open_latest, 4),
+    Case("open", "open, 1 version", "single", open_latest, 3),
+    Case("open_versions", "open, many versions", "versions", open_latest, 8),
 )

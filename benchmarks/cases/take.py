@@ -11,12 +11,12 @@ def take(subject: Subject) -> pa.Table:
 
 
 CASES = (
-    Case("take_1", "take 1 row", "rows", take, 5, draws=1),
-    Case("take_100", "take 100 rows", "rows", take, 4, draws=100),
-    Case("take_10000", "take 10 000 rows", "rows", take, 10, draws=10_000),
-    Case("take_vectors_1", "take 1 vector", "vectors", take, 5, draws=1),
-    Case("take_vectors_100", "take 100 vectors", "vectors", take, 4, draws=100),
-    Case("take_vectors_10000", "take 10 000 vectors", "vectors", take, 10, draws=10_000),
-    Case("take_nullable_100", "take 100 rows with nulls", "nullable", take, draws=100),
-    Case("take_nested_100", "take 100 nested rows", "nested", take, draws=100),
+    Case("take_1", "take 1 row", "rows", take, 15, draws=1),
+    Case("take_100", "take 100 rows", "rows", take, 10, draws=100),
+    Case("take_10000", "take 10 000 rows", "rows", take, 30, draws=10_000),
+    Case("take_vectors_1", "take 1 vector", "vectors", take, 15, draws=1),
+    Case("take_vectors_100", "take 100 vectors", "vectors", take, 10, draws=100),
+    Case("take_vectors_10000", "take 10 000 vectors", "vectors", take, 30, draws=10_000),
+    Case("take_nullable_100", "take 100 rows with nulls", "nullable", take, 2, draws=100),
+    Case("take_nested_100", "take 100 nested rows", "nested", take, 2, draws=100),
 )

@@ -23,10 +23,15 @@ from lancetable.format.encoding.entries import OpenPage
 from lancetable.format.encoding.gather import Missing, Places, gather, gather_plan, places_of
 from lancetable.format.encoding.kernels.addressing import Gather, PageRecord, SlotRecord, Values
 from lancetable.format.schema.model import Field
-from lancetable.store import ReadableFile
+from lancetable.store import ReadableFile, will_need
 
 PageOpener: TypeAlias = Callable[[int, int], OpenPage]
 """Opens a page of a mapped file by the numbers of its column and of itself."""
+
+
+VALUES = 1
+"""The buffer with the chunks, of which only a few are needed."""
+MOST_ASKED = 4 * 1024 * 1024
 
 
 class LeafCards:
@@ -43,6 +48,12 @@ class LeafCards:
         self.records = (PageRecord * len(pages))()
         for record, page in zip(self.records, pages, strict=True):
             record.rows, record.first_row = page.rows, page.first_row
+
+    def ask(self, index: int) -> None:
+        """Have the page's own tables read from the disk."""
+        for number, buffer in enumerate(self._plan.column.pages[index].buffers):
+            if number != VALUES and buffer.size <= MOST_ASKED:
+                will_need(self._file, *buffer.whole())
 
     def open(self, index: int) -> None:
         """Complete the record of a page."""
@@ -107,8 +118,12 @@ class GatherSlots:
             first = last
         return found
 
-    def _open(self, missing: Missing) -> None:
-        self._cards[missing.leaf, missing.slot].open(missing.page)
+    def _open(self, missing: Sequence[Missing]) -> None:
+        # All are asked for before the first is waited for.
+        for leaf, slot, page in missing:
+            self._cards[leaf, slot].ask(page)
+        for leaf, slot, page in missing:
+            self._cards[leaf, slot].open(page)
 
 
 class FileGather:

@@ -80,13 +80,24 @@ class OpenFiles:
 class DataFiles:
     """The data files of one version of a table."""
 
-    __slots__ = ("_columns", "_dictionaries", "_open", "source")
+    __slots__ = ("_asked", "_columns", "_dictionaries", "_open", "source")
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self._open = OpenFiles()
         self._columns: dict[tuple[tuple[int, ...], tuple[int, ...]], dict[int, int]] = {}
         self._dictionaries: Mapping[int, pa.Array] | None = None
+        self._asked: dict[Key, ReadableFile] = {}
+
+    def ask(self, data_file: DataFile) -> None:
+        """Have the metadata of a file read from the disk; ``get`` will follow soon."""
+        key = (data_file.base_id, data_file.path)
+        if self._open.find(key) is None and key not in self._asked:
+            store, path = self.source.data_file_place(data_file)
+            try:
+                self._asked[key] = store.open(path, size=data_file.size)
+            except FileNotFoundInStoreError:  # `get` says for what it is needed
+                return
 
     def get(self, fragment: Fragment, data_file: DataFile) -> DataFileReader:
         """Return one file of a fragment, opened if it was not.
@@ -101,7 +112,8 @@ class DataFiles:
             return found
         store, path = self.source.data_file_place(data_file)
         try:
-            file = store.open(path, size=data_file.size)
+            asked = self._asked.pop(key, None)
+            file = store.open(path, size=data_file.size) if asked is None else asked
             reader = self._reader(file, path, data_file)
         except FileNotFoundInStoreError as cause:
             raise FileNotFoundInStoreError(

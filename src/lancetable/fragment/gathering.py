@@ -107,9 +107,17 @@ class TableGather:
                 filled = _Filled(self._library, self.projection, len(self._starts) - 1)
                 wanted = list(positions)
                 self._filled = filled
+            for position in wanted if len(wanted) > 1 else ():
+                self._ask(position)
             for position in wanted:
                 self._fill_one(filled, position)
             return filled
+
+    def _ask(self, position: int) -> None:
+        """Have the metadata of all files read before the first of them is waited for."""
+        opened = self._opened(position)
+        for read in self.projection.plan(opened.files).reads:
+            opened.data_files.ask(opened.files[read.file])
 
     def _fill_one(self, filled: _Filled, position: int) -> None:
         opened = self._opened(position)

@@ -2,7 +2,7 @@
 
 from lancetable.store.base import Bytes, Credentials, Entry, ReadableFile, Store, WritableFile
 from lancetable.store.copy import copy_object, share_object
-from lancetable.store.local import Durability, LocalStore, MemoryFile
+from lancetable.store.local import Durability, LocalStore, MemoryFile, will_need
 from lancetable.store.location import TableLocation
 from lancetable.store.manifests import KeyValueManifests, ManifestEntry, ManifestStore
 from lancetable.store.memory import MemoryStore
@@ -29,4 +29,5 @@ __all__ = [
     "merge_neighbours",
     "share_object",
     "spread",
+    "will_need",
 ]

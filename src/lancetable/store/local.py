@@ -24,6 +24,9 @@ from lancetable.store.rename import CANNOT, rename_if_absent
 MAP_FROM_BYTES = 64 * 1024
 MOST_PARTS = 512
 """How many pieces of memory one system call may write; the usual limit is 1024."""
+_WILL_NEED: int | None = getattr(mmap, "MADV_WILLNEED", None)
+_TAIL_BYTES = 64 * 1024
+"""The end of a data file, where its metadata starts to be read."""
 _BINARY = getattr(os, "O_BINARY", 0)
 _WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EOPNOTSUPP}
 
@@ -53,6 +56,25 @@ class MemoryFile:
         view = self._view
         return [view[start:stop] for start, stop in ranges]
 
+    def will_need(self, start: int, stop: int) -> None:
+        """Have bytes read from the disk while something else is done."""
+        content = self._view.obj
+        if _WILL_NEED is not None and isinstance(content, mmap.mmap):
+            first = start - start % mmap.PAGESIZE
+            content.madvise(_WILL_NEED, first, max(stop - first, 1))
+
+
+def will_need(file: ReadableFile, start: int, stop: int) -> None:
+    """Have bytes of a mapped file read from the disk soon; files of other kinds are let be."""
+    if isinstance(file, MemoryFile):
+        file.will_need(start, stop)
+
+
+def _mapped(descriptor: int, length: int) -> MemoryFile:
+    file = MemoryFile(mmap.mmap(descriptor, length, access=mmap.ACCESS_READ))
+    file.will_need(length - _TAIL_BYTES, length)
+    return file
+
 
 class LocalStore:
     """Files below one folder."""
@@ -80,7 +102,7 @@ class LocalStore:
             length = os.fstat(descriptor).st_size
             if length < MAP_FROM_BYTES:
                 return MemoryFile(_read_all(descriptor, length))
-            return MemoryFile(mmap.mmap(descriptor, length, access=mmap.ACCESS_READ))
+            return _mapped(descriptor, length)
         except OSError as cause:
             raise _translated(cause, full) from cause
         finally:

@@ -27,6 +27,9 @@ from lancetable.format.encoding.leaf import Kind, Shape, check_text
 from lancetable.format.encoding.repdef import Layers, Mask, unravel
 
 MISSING_ROOM = 1024
+SAMPLES = 8
+"""How many places are looked at to see whether the rows are in memory."""
+
 ASCII_END = 128
 
 OUTS = {
@@ -109,7 +112,10 @@ def gather_plan(leaves: Sequence[GatherLeaf], slots: Sequence[int]) -> GatherPla
 
 
 def gather(
-    library: Gather, plan: GatherPlan, places: Places, open_page: Callable[[Missing], None]
+    library: Gather,
+    plan: GatherPlan,
+    places: Places,
+    open_pages: Callable[[Sequence[Missing]], None],
 ) -> Sequence[LeafRun | None]:
     """Read rows of leaves.
 
@@ -117,7 +123,7 @@ def gather(
         library: the compiled functions.
         plan: what to read.
         places: which rows.
-        open_page: completes the record of a page, or marks it as unreadable.
+        open_pages: completes the records of pages, or marks them as unreadable.
 
     Returns:
         For each leaf its rows; None where a page has a shape of its own or is damaged, which its
@@ -127,7 +133,7 @@ def gather(
     found = _run(library, plan, columns, places)
     if found is not None:
         return found
-    _open_missing(library, columns, places, open_page)
+    _open_missing(library, columns, places, open_pages)
     chosen = [number for number, column in enumerate(columns) if not column.is_unreadable]
     if len(chosen) == len(columns):
         found = _run(library, plan, columns, places)
@@ -142,7 +148,10 @@ def gather(
 
 
 def _open_missing(
-    library: Gather, columns: Columns, places: Places, open_page: Callable[[Missing], None]
+    library: Gather,
+    columns: Columns,
+    places: Places,
+    open_pages: Callable[[Sequence[Missing]], None],
 ) -> None:
     listed = array("q", bytes(MISSING_ROOM * 24))
     address = listed.buffer_info()[0]
@@ -151,8 +160,8 @@ def _open_missing(
         count = library.missing(*arguments, address, MISSING_ROOM)
         if not count:
             return
-        for missing in dict.fromkeys(zip(*[iter(listed[: 3 * count])] * 3, strict=True)):
-            open_page(Missing(*missing))
+        found = dict.fromkeys(zip(*[iter(listed[: 3 * count])] * 3, strict=True))
+        open_pages([Missing(*missing) for missing in found])
 
 
 def _run(
@@ -160,6 +169,7 @@ def _run(
 ) -> list[LeafRun] | None:
     positions, offsets, rows, _ = places
     count = len(columns)
+    library.ahead(columns, count, positions, offsets, rows, SAMPLES)
     if plan.has_lists and library.count(columns, count, positions, offsets, rows) < 0:
         return None
     sizes = array("q", (0, 0))

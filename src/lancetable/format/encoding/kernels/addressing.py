@@ -89,6 +89,9 @@ class Gather:
         self.missing = dll.lt_gather_missing
         self.missing.restype = word
         self.missing.argtypes = (pointer, word, pointer, pointer, word, pointer, word)
+        self.ahead = dll.lt_gather_ahead
+        self.ahead.restype = word
+        self.ahead.argtypes = (pointer, word, pointer, pointer, word, word)
         self.count = dll.lt_gather_count
         self.count.restype = word
         self.count.argtypes = (pointer, word, pointer, pointer, word)

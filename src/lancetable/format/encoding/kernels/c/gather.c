@@ -1,3 +1,6 @@
+/* mincore and madvise are not in the C standard. */
+#define _DEFAULT_SOURCE
+
 /* Single values out of mapped pages, addressed without decoding their neighbours.
  *
  * format/encoding/gather.py describes pages and columns in records of 64-bit words, in the order of
@@ -12,6 +15,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 /* In kernels.c. */
 void lt_unpack(const uint8_t *data, const int64_t *starts, const int64_t *widths, int64_t blocks,
@@ -717,4 +725,65 @@ int64_t lt_gather_text(column_t *columns, int64_t count, int64_t rows, uint8_t *
     column->any_byte = any_byte;
   }
   return 0;
+}
+
+#if defined(__linux__)
+/* The bytes that hold a value, as whole pages of memory; 0 when nothing has to be fetched. */
+static int64_t memory_of(const page_t *page, int64_t row, int64_t memory_page, uintptr_t *first) {
+  const uint8_t *start, *stop;
+  if (page->kind == STRIDED) {
+    start = page->data + row * page->width;
+    stop = start + page->width;
+  } else if (page->starts && page->chunks) {
+    int64_t chunk;
+    if (page->row_firsts)
+      chunk = last_not_above(page->row_firsts, page->chunks, row);
+    else
+      chunk = page->shift >= 0 ? row >> page->shift
+                               : last_not_above(page->firsts, page->chunks, row);
+    if (chunk < 0 || chunk >= page->chunks) return 0;
+    start = page->data + page->starts[chunk];
+    stop = page->data + page->starts[chunk + 1];
+  } else {
+    return 0;
+  }
+  *first = (uintptr_t)start / (uintptr_t)memory_page * (uintptr_t)memory_page;
+  return (int64_t)((uintptr_t)stop - *first);
+}
+#endif
+
+/* Asks the system to read the chunks of rows from the disk, all at once, when a sample of them is
+ * not in memory. Returns how many were asked for. */
+int64_t lt_gather_ahead(const column_t *columns, int64_t count, const int64_t *positions,
+                        const int64_t *offsets, int64_t rows, int64_t samples) {
+  int64_t asked = 0;
+#if defined(__linux__)
+  const int64_t memory_page = sysconf(_SC_PAGESIZE);
+  const int64_t total = rows * count, step = total > samples ? total / samples : 1;
+  int is_cold = 0;
+  uintptr_t first, before = 0;
+  for (int64_t i = 0; i < total && !is_cold; i += step) {
+    const int64_t row = i / count;
+    const slot_t *slot = columns[i % count].slots + (positions ? positions[row] : 0);
+    const page_t *page = page_of(slot, offsets[row]);
+    unsigned char resident = 1;
+    if (page && page->kind > UNOPENED &&
+        memory_of(page, offsets[row] - page->first_row, memory_page, &first) > 0 &&
+        mincore((void *)first, 1, &resident) == 0)
+      is_cold = !(resident & 1);
+  }
+  for (int64_t i = 0; i < total && is_cold; i++) {
+    const int64_t row = i % rows;
+    const slot_t *slot = columns[i / rows].slots + (positions ? positions[row] : 0);
+    const page_t *page = page_of(slot, offsets[row]);
+    if (!page || page->kind <= UNOPENED) continue;
+    const int64_t size = memory_of(page, offsets[row] - page->first_row, memory_page, &first);
+    if (size <= 0 || first == before) continue;
+    before = first;
+    asked += madvise((void *)first, (size_t)size, MADV_WILLNEED) == 0;
+  }
+#else
+  (void)columns, (void)count, (void)positions, (void)offsets, (void)rows, (void)samples;
+#endif
+  return asked;
 }
