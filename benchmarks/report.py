@@ -30,9 +30,20 @@ def write_docs(run: dict[str, Any]) -> Path:
     PLOTS.mkdir(parents=True, exist_ok=True)
     for old in PLOTS.glob("*.svg"):
         old.unlink()
-    parts = [_INTRODUCTION, markdown(run), _ratios(run), *_growth(run)]
+    parts = [_INTRODUCTION + _warning(run), markdown(run), _ratios(run), *_growth(run)]
     PAGE.write_text("\n".join(parts))
     return PAGE
+
+
+def _warning(run: dict[str, Any]) -> str:
+    """Return a sentence about a busy machine, when it was one."""
+    facts = run["machine"]
+    if facts["load"] <= facts["cores"]:
+        return ""
+    return (
+        f"**The machine was busy (load {facts['load']} on {facts['cores']} cores): these figures"
+        " show that the suite runs, they are no measurement.**\n"
+    )
 
 
 def _plot(name: str, title: str, content: str) -> str:
