@@ -32,10 +32,10 @@ class BringTask(NamedTuple):
     transfer: Callable[[Store, str, Store, str], object]
 
 
-def data_journeys(snapshot: Snapshot, file: DataFile) -> Iterator[Journey]:
-    """Yield a data file and the side files of its blobs."""
+def data_journeys(snapshot: Snapshot, file: DataFile, name: str | None = None) -> Iterator[Journey]:
+    """Yield a data file and the side files of its blobs, which may get another name."""
     store, path = snapshot.data_file_place(file)
-    to = data_path(file.path)
+    to = data_path(name or file.path)
     yield Journey(store, path, to)
     folder = path.removesuffix(".lance")
     for side in store.list(folder):

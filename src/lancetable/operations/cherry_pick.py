@@ -154,7 +154,13 @@ def _picked(
             _check_past(now, info, transaction, after.version, replayed)
             files.extend(bring(replay.relocation.journeys, now.store, share_object, options.runner))
             noted = _noted(options.commit, transaction, info, after.version)
-            return commit(now, replayed.operation, noted, affected=replayed.affected).snapshot
+            try:
+                # Only what has been looked through may come before it: another one may be picking
+                # the same version.
+                return commit(now, replayed.operation, replace(noted, strict=True)).snapshot
+            except ConflictError as cause:
+                again = not options.commit.strict
+                raise ConflictError(str(cause), retryable=again) from cause
 
     return repeat(latest, attempt, options.commit)
 

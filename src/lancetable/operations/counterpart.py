@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lancetable.commit.snapshot import Snapshot
-from lancetable.commit.touched import data_files
 from lancetable.errors import ConflictError, UnsupportedError
 from lancetable.format.manifest import Fragment, InlineSequence
 from lancetable.format.manifest.rowids import decode_row_ids, encode_row_ids
 from lancetable.fragment.deletions import load_deletions
 from lancetable.operations.parts import Offsets
+from lancetable.operations.relocate import origin_name
 
 Ids = npt.NDArray[np.uint64]
 
@@ -29,7 +29,9 @@ class Counterparts:
         self.target = target
         self._source = {one.id: one for one in source.manifest.fragments}
         self._target = {
-            file.path: fragment for fragment in target.manifest.fragments for file in fragment.files
+            origin_name(file.path): fragment
+            for fragment in target.manifest.fragments
+            for file in fragment.files
         }
 
     def of(self, id_: int) -> Fragment:
@@ -39,16 +41,15 @@ class Counterparts:
             ConflictError: the target has no such fragment, or other values in it.
         """
         mine = self._source[id_]
-        found = {
-            one.id: one for file in mine.files if (one := self._target.get(file.path)) is not None
-        }
+        names = (origin_name(file.path) for file in mine.files)
+        found = {one.id: one for name in names if (one := self._target.get(name)) is not None}
         if len(found) != 1:
             raise ConflictError(
                 f"fragment {id_} of the branch is not there any more: its rows were moved or "
                 "removed after the branch began"
             )
         (theirs,) = found.values()
-        if data_files(mine) != data_files(theirs):
+        if _values(mine) != _values(theirs):
             raise ConflictError(
                 f"values of fragment {id_} were changed after the branch began, which the branch "
                 "did not know of"
@@ -104,6 +105,11 @@ class Counterparts:
         if not np.array_equal(mine[place], moved):
             raise ConflictError("rows were moved whose origin on the branch cannot be told")
         return InlineSequence(encode_row_ids(theirs[place]))
+
+
+def _values(fragment: Fragment) -> set[tuple[str, tuple[int, ...]]]:
+    """Return what names the values of a fragment, wherever its files are."""
+    return {(origin_name(file.path), file.fields) for file in fragment.files}
 
 
 def _deleted(snapshot: Snapshot, fragment: Fragment) -> Offsets:

@@ -3,14 +3,31 @@
 A file that lies below the parent's root already is simply the parent's own. One below a base path
 that both know keeps its base. Every other file is brought below the parent's root, so that the
 parent needs nothing of the branch, which may be deleted afterwards.
+
+A file that is brought keeps its name and gets a random ending, ``{name}_b{12 hex}.lance``. So
+nobody else ever writes or removes it, and what it was on the branch can still be told.
 """
 
+import re
+import secrets
 from collections.abc import Iterator
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.format.manifest import DataFile, DeletionFile, Fragment
 from lancetable.format.manifest.names import deletion_path
 from lancetable.operations.bring import Journey, data_journeys
+
+_ENDING = re.compile(r"_b[0-9a-f]{12}(?=\.lance$)")
+
+
+def origin_name(path: str) -> str:
+    """Return the name that a data file had where it was written."""
+    return _ENDING.sub("", path)
+
+
+def _brought_name(path: str) -> str:
+    stem = origin_name(path).removesuffix(".lance")
+    return f"{stem}_b{secrets.token_hex(6)}.lance"
 
 
 class Relocation:
@@ -26,16 +43,18 @@ class Relocation:
         """Return a data file of the source as one of the target."""
         if file.base_id is not None and file.base_id in self._bases:
             return file._replace(base_id=self._bases[file.base_id])
-        self.journeys.extend(data_journeys(self._source, file))
-        return file._replace(base_id=None)
+        name = _brought_name(file.path)
+        self.journeys.extend(data_journeys(self._source, file, name))
+        return file._replace(path=name, base_id=None)
 
     def deletion_file(self, fragment: Fragment, file: DeletionFile, id_: int) -> DeletionFile:
         """Return the deletion file of a fragment, which has ``id_`` in the target."""
         if file.base_id is not None and file.base_id in self._bases and fragment.id == id_:
             return file._replace(base_id=self._bases[file.base_id])
         store, path = self._source.deletion_file_place(fragment, file)
-        self.journeys.append(Journey(store, path, deletion_path(id_, file)))
-        return file._replace(base_id=None)
+        brought = file._replace(id=secrets.randbits(64), base_id=None)
+        self.journeys.append(Journey(store, path, deletion_path(id_, brought)))
+        return brought
 
     def fragment(self, fragment: Fragment, id_: int) -> Fragment:
         """Return a whole fragment with the id that it has in the target."""

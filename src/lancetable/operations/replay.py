@@ -41,7 +41,7 @@ from lancetable.operations.changes import ChangeOptions
 from lancetable.operations.counterpart import Counterparts
 from lancetable.operations.delete import affected_rows, mark_rows
 from lancetable.operations.match import Marked
-from lancetable.operations.relocate import Relocation
+from lancetable.operations.relocate import Relocation, origin_name
 from lancetable.operations.rowset import RowSet
 
 
@@ -177,11 +177,11 @@ class Replay:
     def _with_files(self, fragment: Fragment) -> Fragment:
         """Return the target's fragment with the files of the branch's."""
         theirs = self._pairs.of(fragment.id)
-        known = {file.path: file for file in theirs.files}
+        known = {origin_name(file.path): file for file in theirs.files}
         files = tuple(
-            self.relocation.data_file(file)
-            if file.path not in known
-            else known[file.path]._replace(fields=file.fields)
+            known[name]._replace(fields=file.fields)
+            if (name := origin_name(file.path)) in known
+            else self.relocation.data_file(file)
             for file in fragment.files
         )
         return theirs._replace(files=files)

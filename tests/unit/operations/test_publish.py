@@ -1,6 +1,7 @@
 """Bringing a branch back: all of it as one version, or single versions replayed."""
 
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -307,3 +308,30 @@ def test_a_writer_in_between_wins(table: lt.Table, monkeypatch: pytest.MonkeyPat
     # The write of the other one moved on; picking still works.
     table.branches.cherry_pick("dev")
     assert table.count("a in (50, 99)") == 2
+
+
+@pytest.mark.parametrize("way", ["fast_forward", "cherry_pick"])
+def test_of_several_who_publish_one_does(table: lt.Table, way: str) -> None:
+    lt.open_table(table.uri, branch="dev").delete("a = 2")
+    landed: list[bool] = []
+
+    def publish() -> None:
+        handle = lt.open_table(table.uri)
+        try:
+            getattr(handle.branches, way)("dev")
+            landed.append(True)
+        except (ConflictError, InputError):
+            landed.append(False)
+
+    threads = [threading.Thread(target=publish) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(landed) == 4
+    assert landed.count(True) == 1 or way == "cherry_pick"
+    forget_branch(table, "dev")
+    found = lt.open_table(table.uri)
+    # Whoever lost removed only what was its own.
+    assert found.scan().to_arrow().num_rows == found.count() == 19
+    assert found.count("a = 50") == 1
