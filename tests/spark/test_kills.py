@@ -15,7 +15,6 @@ import lancetable
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
-VERSIONS = 24
 
 
 def start(*arguments):
@@ -54,22 +53,23 @@ def run_and_kill(paths, more, pause):
 
 
 def check(tmp_path, kills, seed):
+    count = 4 * kills
     source, target = str(tmp_path / "source"), str(tmp_path / "target")
     table = lancetable.create_table(source, pa.table({"x": [0, 1]}))
-    for first in range(2, 2 * VERSIONS, 2):
+    for first in range(2, 2 * count, 2):
         table.append(pa.table({"x": [first, first + 1]}))
     paths = (source, target, str(tmp_path / "checkpoint"))
     chance = random.Random(seed)
     killed = 0
     for _ in range(kills):
-        # A version every now and then, and any moment between two of them.
-        killed += run_and_kill(paths, chance.choice([0, 1, 2]), chance.random() * 1.5)
+        # Some versions, and any moment until the next.
+        killed += run_and_kill(paths, chance.choice([1, 2, 3]), chance.random() * 0.7)
     program = start(*paths)
     _, said = program.communicate(timeout=600)
     assert program.returncode == 0, said.decode()[-3000:]
     assert killed, "no kill came in time"
     found = lancetable.open_table(target).scan().to_arrow()["x"].to_pylist()
-    assert sorted(found) == list(range(2 * VERSIONS))
+    assert sorted(found) == list(range(2 * count))
 
 
 def test_every_row_comes_once_after_three_kills(java, tmp_path):
