@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyspark
 
 import lancetable
+from lancetable.operations.add_columns import FunctionOptions
 from lancetable.spark import LanceTable, session
 from tests.spark.conftest import QUICK
 
@@ -30,6 +31,15 @@ def named(path):
     }
 
 
+def kill_own_executor():
+    """Kill the JVM that this worker belongs to: the parent of the process that forked it."""
+    status = Path(f"/proc/{os.getppid()}/stat").read_text()
+    executor = int(status.rsplit(")", 1)[1].split()[1])
+    command = Path(f"/proc/{executor}/cmdline").read_bytes()
+    assert b"CoarseGrainedExecutorBackend" in command, command
+    os.kill(executor, 9)
+
+
 def executor_dies(spark, folder):
     """The first task that gets half way kills the JVM it belongs to."""
     path, once = f"{folder}/dies", Path(folder) / "died"
@@ -38,11 +48,7 @@ def executor_dies(spark, folder):
         for number, batch in enumerate(batches):
             if number == 1 and not once.exists():
                 once.touch()
-                daemon = os.getppid()
-                executor = int(
-                    Path(f"/proc/{daemon}/stat").read_text().rsplit(")", 1)[1].split()[1]
-                )
-                os.kill(executor, 9)
+                kill_own_executor()
             yield batch
 
     rows = spark.range(0, 100_000, 1, 4).mapInArrow(deadly, "id bigint")
@@ -64,11 +70,11 @@ def step_dies(spark, folder):
     def deadly(batch):
         if not once.exists():
             once.touch()
-            daemon = os.getppid()
-            os.kill(int(Path(f"/proc/{daemon}/stat").read_text().rsplit(")", 1)[1].split()[1]), 9)
+            kill_own_executor()
         return {"y": pa.array([x.as_py() * 2 for x in batch.column("x")])}
 
-    LanceTable.forPath(spark, path).addColumns(deadly)
+    options = FunctionOptions(schema=pa.schema([("y", pa.int64())]))
+    LanceTable.forPath(spark, path).addColumns(deadly, options)
     found = lancetable.open_table(path).scan().to_arrow()
     assert found["y"].to_pylist() == [2 * x for x in found["x"].to_pylist()]
     assert len(found) == 400

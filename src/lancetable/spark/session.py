@@ -81,7 +81,10 @@ def session(
     for key, value in chosen.items():
         builder = builder.config(key, value)
     _hush()
-    made = builder.getOrCreate()
+    with warnings.catch_warnings():
+        # Over Connect settings of the server are set once more in the session, which warns of it.
+        warnings.filterwarnings("ignore", "Failed to set spark", category=UserWarning)
+        made = builder.getOrCreate()
     register(made)
     return made
 
