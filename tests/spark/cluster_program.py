@@ -126,7 +126,7 @@ def many_writers(spark, folder):
             try:
                 work()
             except Exception as error:
-                failed.append(error)
+                failed.append(str(error)[:3000])
 
         return threading.Thread(target=run)
 

@@ -58,5 +58,6 @@ def test_the_jvm_sees_the_same_rows(spark, name):
     entry, version = matching[-1]
     given = {**options_of(entry, version), "nanoseconds": "truncate"}
     frame = spark.read.format("lance").options(**given).load()
-    found = frame.toArrow().to_pylist()
-    assert found == expected_rows(version, frame.schema).to_pylist()
+    # As texts: no two NaN are equal.
+    found = list(map(str, frame.toArrow().to_pylist()))
+    assert found == list(map(str, expected_rows(version, frame.schema).to_pylist()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lancetable.operations.compact import CompactRun, compact, foreseen, plan_for
 from lancetable.operations.compact_options import CompactOptions, CompactResult
 from lancetable.spark.codes import coded
-from lancetable.spark.runner import SparkRunner
+from lancetable.spark.runner import PATIENT, SparkRunner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ class LanceOptimizeBuilder:
 
     def _execute(self, options: CompactOptions) -> "DataFrame":
         with coded():
-            run = CompactRun(SparkRunner(self.spark))
+            run = CompactRun(SparkRunner(self.spark), PATIENT)
             if self.is_dry_run:
                 result = foreseen(plan_for(self.open(), self.condition, options, run))
             else:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import pyarrow as pa
 from pyspark import cloudpickle
 
+from lancetable.commit.options import CommitOptions
 from lancetable.errors import InputError
 from lancetable.spark.codes import explained
 from lancetable.spark.progress import observed
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+PATIENT = CommitOptions(deadline_seconds=3600)
+"""Work on a cluster takes long, and is done again all the same when another writer came first."""
 WAVE = 256
 """How many tasks are sent at a time; all of them travel with each."""
 _dumps: Callable[[object], bytes] = cloudpickle.dumps

@@ -53,7 +53,7 @@ from lancetable.spark.reports import (
     removed,
     told,
 )
-from lancetable.spark.runner import SparkRunner
+from lancetable.spark.runner import PATIENT, SparkRunner
 from lancetable.store import TableLocation
 from lancetable.table import Table
 
@@ -227,7 +227,8 @@ class LanceTable:
         def run(clauses: tuple[Clause, ...], options: MergeOptions) -> MergeResult:
             return merge_frame(self.snapshot(), source, keys, clauses, options, join).result
 
-        settled = MergeOptions(replace(change or ChangeOptions(), runner=SparkRunner(self.spark)))
+        given = change or ChangeOptions(commit=PATIENT)
+        settled = MergeOptions(replace(given, runner=SparkRunner(self.spark)))
         return LanceMergeBuilder(MergeBuilder(run, settled), aliases, self._merged)
 
     def addColumns(
@@ -353,7 +354,7 @@ class LanceTable:
         return self.spark.createDataFrame([row], DESCRIBED)
 
     def _change(self) -> ChangeOptions:
-        return ChangeOptions(runner=SparkRunner(self.spark))
+        return ChangeOptions(commit=PATIENT, runner=SparkRunner(self.spark))
 
     def _merged(self, result: MergeResult) -> "DataFrame":
         return self.spark.createDataFrame([merged(result)], MERGED)

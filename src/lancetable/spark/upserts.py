@@ -6,15 +6,15 @@ the version that it made, and a batch that is found there is left out.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lancetable.commit.options import CommitOptions
 from lancetable.errors import InputError
 from lancetable.operations.changes import ChangeOptions
 from lancetable.spark.codes import coded
 from lancetable.spark.kinds import is_connect
 from lancetable.spark.once import Mark, is_done
+from lancetable.spark.runner import PATIENT
 from lancetable.spark.table import LanceTable
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Upsert:
             table = LanceTable.forPath(spark, self.path, self.storage, branch=self.branch)
             if is_done(table.snapshot(), mark):
                 return
-            commit = CommitOptions(properties=mark.properties())
+            commit = replace(PATIENT, properties=mark.properties())
             merge = table.merge(self._latest(rows), self.on, ChangeOptions(commit=commit))
             merge = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll()
             (merge.withSchemaEvolution() if self.evolves_schema else merge).execute()
