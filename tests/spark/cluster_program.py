@@ -12,7 +12,7 @@ import pyspark
 
 import lancetable
 from lancetable.operations.add_columns import FunctionOptions
-from lancetable.spark import LanceTable, session
+from lancetable.spark import LanceTable, register, session
 from tests.spark.conftest import QUICK
 
 
@@ -124,6 +124,7 @@ def many_writers(spark, folder):
     def doing(work):
         def run():
             try:
+                register(spark)
                 work()
             except Exception as error:
                 failed.append(str(error)[:3000])
