@@ -129,22 +129,28 @@ class GatherSlots:
 class FileGather:
     """Single rows of one file."""
 
-    __slots__ = ("_cards", "_slots")
+    __slots__ = ("_slots",)
 
-    def __init__(self, cards: Callable[[Field], FieldCards | None]) -> None:
-        self._cards = cards
+    def __init__(self) -> None:
         self._slots: dict[tuple[int, ...], tuple[Sequence[Field], GatherSlots]] = {}
 
     def read(
-        self, library: Gather, fields: Sequence[Field], rows: Integers
+        self,
+        library: Gather,
+        fields: Sequence[Field],
+        rows: Integers,
+        cards: Callable[[Field], FieldCards | None],
     ) -> dict[int, list[pa.Array]]:
-        """Return the rows of those fields that can be gathered, by the identity of the field."""
+        """Return the rows of those fields that can be gathered, by the identity of the field.
+
+        ``cards`` is given each time: a file that held itself would stay mapped when it is let go.
+        """
         key = tuple(map(id, fields))
         known = self._slots.get(key)
         if known is None:
             slots = GatherSlots(library, fields, 1)
             for number, field in enumerate(slots.fields):
-                slots.fill(0, number, self._cards(field) or [])
+                slots.fill(0, number, cards(field) or [])
             # The fields are kept beside their slots so that their identities stay their own.
             known = self._slots[key] = (tuple(fields), slots)
         slots = known[1]

@@ -59,7 +59,7 @@ class FileReader:
         self._plans: dict[int, tuple[Field, list[LeafPlan]]] = {}
         self._strided: dict[int, Strided | None] = {}
         self._cards: dict[int, FieldCards] = {}
-        self._gathered = FileGather(self.cards)
+        self._gathered = FileGather()
         self._schema: Schema | None = None
         self._rows: int | None = None
 
@@ -134,7 +134,7 @@ class FileReader:
         self, library: Gather, fields: Sequence[Field], rows: Integers
     ) -> list[list[pa.Array]]:
         with Placed(self.path, "single rows"):
-            found = self._gathered.read(library, fields, rows)
+            found = self._gathered.read(library, fields, rows, self.cards)
         rest = [field for field in fields if id(field) not in found]
         for field, chunks in zip(rest, self._decode(rest, rows), strict=True):
             found[id(field)] = chunks

@@ -1,9 +1,14 @@
 """How many data files stay open, and which versions are read."""
 
+import gc
+import weakref
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import lancetable
 from lancetable.commit import Snapshot
 from lancetable.errors import CorruptError, FileNotFoundInStoreError, UnsupportedError
 from lancetable.format.manifest.model import DataFile, Fragment, Manifest
@@ -84,3 +89,22 @@ def test_rows_without_files_are_null():
     (column,) = reader.read(Projection([ID]), range(1, 3))
 
     assert [chunk.to_pylist() for chunk in column] == [[None, None]]
+
+
+def test_a_file_that_is_let_go_is_closed_at_once(tmp_path: Path) -> None:
+    """One that held itself would stay mapped until garbage is collected, and add up in a stream."""
+    table = lancetable.create_table(tmp_path / "t", pa.table({"id": range(10), "s": ["x"] * 10}))
+    fragment = table.fragments[0]
+    files = DataFiles(table._snapshot)
+    fields = list(table._snapshot.manifest.schema.fields)
+    gc.disable()
+    try:
+        reader = files.get(fragment, fragment.files[0])
+        reader.read(fields, range(10))
+        gone = weakref.ref(reader)
+        del reader
+        assert gone() is not None
+        files.release(fragment.files[0])
+        assert gone() is None
+    finally:
+        gc.enable()
