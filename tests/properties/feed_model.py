@@ -11,7 +11,11 @@ ADDED = ("_change_type", "_commit_version", "_commit_timestamp")
 
 def check_feed(table: lt.Table, *, stable: bool) -> None:
     """Apply all changes of a table to nothing; what comes out must be its rows."""
-    changes = table.changes(0, with_row_id=stable).to_arrow().to_pylist()
+    try:
+        changes = table.changes(0, with_row_id=stable).to_arrow().to_pylist()
+    except lt.UnsupportedError as error:
+        assert _has_other_types(table), error
+        return
     versions = [change["_commit_version"] for change in changes]
     assert versions == sorted(versions)
     expected = table.scan(with_row_id=stable).to_arrow().to_pylist()
@@ -23,6 +27,18 @@ def check_feed(table: lt.Table, *, stable: bool) -> None:
     start = table.version // 2
     rest = [change for change in changes if change["_commit_version"] > start]
     assert table.changes(start, with_row_id=stable).to_arrow().to_pylist() == rest
+
+
+def _has_other_types(table: lt.Table) -> bool:
+    """Say whether a column once had a type that has nothing to do with that of today."""
+    now = {field.name: field.type for field in table.schema}
+    kinds = {
+        (str(now[field.name]).rpartition("_")[2], str(field.type).rpartition("_")[2])
+        for version in range(1, table.version)
+        for field in lt.open_table(table.uri, version=version).schema
+        if field.name in now
+    }
+    return any(one.rstrip("0123456789") != other.rstrip("0123456789") for one, other in kinds)
 
 
 def _by_value(changes: list[dict[str, Any]]) -> Counter[Any]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from lancetable.commit.leases import reading
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import load
 from lancetable.errors import SchemaError
@@ -76,12 +77,14 @@ class Reading:
         planned = plan(schema, self.request(schema, partition.part.version))
         readers = Readers(partition.part)
         pace = guess((planned.early, planned.late), partition.part.manifest.fragments)
-        for window in self._windows(partition, readers, pace):
-            piece = read_window(planned, readers, window, pace)
-            if piece.rows:
-                table = table_of(planned, piece)
-                for batch in table.to_batches(max_chunksize=self.options.batch_rows):
-                    yield self._completed(batch)
+        with reading(partition.part.store, partition.part.version) as hold:
+            for window in self._windows(partition, readers, pace):
+                hold.tick()
+                piece = read_window(planned, readers, window, pace)
+                if piece.rows:
+                    table = table_of(planned, piece)
+                    for batch in table.to_batches(max_chunksize=self.options.batch_rows):
+                        yield self._completed(batch)
 
     def casts(self, planned: ScanPlan) -> Casts:
         """Return how batches of a scan become those of Spark.

@@ -82,7 +82,7 @@ def difference(before: Side | None, after: Side) -> Difference:
     if _name(operation) in _WITHOUT_ROWS:
         return Difference([], [])
     if isinstance(operation, Rewrite) and not _is_stable(before, after):
-        _check_moved(operation, after.snapshot)
+        _check_moved(before.snapshot, after.snapshot)
         return Difference([], [])
     found = _Comparison(before, after, operation).run()
     if not found.removed or not found.added or isinstance(operation, Overwrite):
@@ -108,14 +108,16 @@ def _is_stable(before: Side, after: Side) -> bool:
     return bool(flags & _STABLE)
 
 
-def _check_moved(operation: Rewrite, snapshot: Snapshot) -> None:
-    for group in operation.groups:
-        old, new = _live(group.old_fragments), _live(group.new_fragments)
-        if old is not None and new is not None and old != new:
-            raise CorruptError(
-                f"version {snapshot.version} says that it moved rows, but {old} rows became {new}",
-                path=snapshot.manifest_path,
-            )
+def _check_moved(before: Snapshot, after: Snapshot) -> None:
+    """Check that as many rows arrived as left; what the transaction says of them may be older."""
+    old_ids, new_ids = fragment_ids(before.manifest), fragment_ids(after.manifest)
+    old = _live(find_fragments(before.manifest, sorted(old_ids - new_ids)).values())
+    new = _live(find_fragments(after.manifest, sorted(new_ids - old_ids)).values())
+    if old is not None and new is not None and old != new:
+        raise CorruptError(
+            f"version {after.version} says that it moved rows, but {old} rows became {new}",
+            path=after.manifest_path,
+        )
 
 
 def _live(fragments: Iterable[Fragment]) -> int | None:
