@@ -102,6 +102,10 @@ bench: $(ORACLE) ## measure all peers in one run and write docs/benchmarks.md wi
 bench-smoke: $(ORACLE) ## the same with small tables and few rounds, in about two minutes
 	$(PYTHON_IN) -m benchmarks.run --smoke
 
+.PHONY: bench-cloud
+bench-cloud: $(ORACLE) $(CLOUD) ## measure on an S3 server of this machine, with and without a delay
+	$(PYTHON_IN) -m benchmarks.cloud
+
 .PHONY: bench-spark
 bench-spark: $(ORACLE) $(SPARK) ## measure inside of Spark, against Parquet, pylance and the transport
 	$(PYTHON_IN) -m benchmarks.spark

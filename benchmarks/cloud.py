@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 import lancetable as lt
+from lancetable.store.objects import KEPT
 from tests.servers import moto
 from tests.servers.places import Place
 from tests.servers.proxy import proxy
@@ -106,8 +107,13 @@ def cases(place: Place, megabytes: int, rounds: int) -> list[Case]:
             more, open_theirs(one), mode="append", storage_options=one.pylance
         )
 
+    def open_anew() -> lt.Table:
+        KEPT.clear()
+        return open_ours()
+
     return [
-        Case("open", open_ours, open_theirs, rounds),
+        Case("open", open_anew, open_theirs, rounds),
+        Case("open again", open_ours, open_theirs, rounds),
         Case(
             "scan",
             lambda: open_ours().scan().to_arrow(),

@@ -23,10 +23,12 @@ def place(remote: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place(remote.uri)
 
 
-def run(place: Place, examples: int, steps: int) -> None:
+def run(
+    place: Place, examples: int, steps: int, machine: type[TableMachine] = TableMachine
+) -> None:
     """Run the machine on tables of a store."""
 
-    class RemoteMachine(TableMachine):
+    class RemoteMachine(machine):  # type: ignore[misc, valid-type]
         def __init__(self) -> None:
             super().__init__()
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -47,6 +49,14 @@ def test_random_changes_of_a_remote_table(place: Place) -> None:
 @pytest.mark.soak
 def test_random_changes_of_a_remote_table_at_length(place: Place) -> None:
     run(place, 60, 20)
+
+
+@pytest.mark.oracle
+@pytest.mark.soak
+def test_both_libraries_change_a_remote_table(place: Place) -> None:
+    from tests.oracle.test_alternating import AlternatingMachine
+
+    run(place, 20, 12, AlternatingMachine)
 
 
 def test_the_environment_is_read(place: Place) -> None:

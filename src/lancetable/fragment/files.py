@@ -25,6 +25,8 @@ Key: TypeAlias = tuple[int | None, str]
 BUDGET = 64 * 1024 * 1024
 MAPPED_WEIGHT = 256 * 1024
 """What a mapped file counts for: 256 of them fill the budget."""
+FETCHED_WEIGHT = 1024 * 1024
+"""What a file of an object store counts for: so much of its end may be kept."""
 
 LEGACY_VERSIONS = frozenset({(0, 0), (0, 1), (0, 2)})
 CURRENT_VERSIONS = frozenset({(0, 3), (2, 0), (2, 1), (2, 2)})
@@ -55,9 +57,11 @@ class OpenFiles:
             pass
         return found[0]
 
-    def add(self, key: Key, reader: DataFileReader, size: int) -> DataFileReader:
+    def add(
+        self, key: Key, reader: DataFileReader, size: int, *, is_mapped: bool = True
+    ) -> DataFileReader:
         """Keep a file of ``size`` bytes; return the one already kept if another was faster."""
-        weight = min(size, MAPPED_WEIGHT)
+        weight = min(size, MAPPED_WEIGHT if is_mapped else FETCHED_WEIGHT)
         with self._lock:
             other = self._files.get(key)
             if other is not None:
@@ -121,7 +125,7 @@ class DataFiles:
                 f" for fragment {fragment.id}, but it is missing"
                 f"{whose(self.source.manifest, data_file.base_id)}"
             ) from cause
-        return self._open.add(key, reader, file.size)
+        return self._open.add(key, reader, file.size, is_mapped=file.is_mapped)
 
     def release(self, data_file: DataFile) -> None:
         """Close a file that will not be needed soon."""

@@ -20,6 +20,12 @@ class Kept:
         self._bytes = 0
         self._lock = threading.Lock()
 
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._contents.clear()
+            self._bytes = 0
+
     def find(self, key: object, tag: str) -> bytes | None:
         """Return the content of an object if it is the one with this tag."""
         with self._lock:

@@ -31,7 +31,7 @@ WHOLE_BELOW = 1024 * KiB
 
 _Page: TypeAlias = Sequence[Mapping[str, Any]]
 
-_kept = Kept()
+KEPT = Kept()
 _proven: set[object] = set()
 _proven_lock = threading.Lock()
 
@@ -94,12 +94,12 @@ class ObjectStore:
     def read(self, path: str) -> bytes:
         """Return the whole object in one request, or in none when it was read before."""
         tag = self._tags.get(path)
-        known = _kept.find(self._identity(path), tag) if tag else None
+        known = KEPT.find(self._identity(path), tag) if tag else None
         if known is not None:
             return known
         tag, content = repeated(partial(self._get, path), self._shown(path), self._limits)
         if path in self._tags:
-            _kept.keep(self._identity(path), tag, content)
+            KEPT.keep(self._identity(path), tag, content)
         return content
 
     def _get(self, path: str) -> tuple[str | None, bytes]:
@@ -172,7 +172,7 @@ class ObjectStore:
             if not self._is_same(path, content):
                 raise
         else:
-            _kept.keep(self._identity(path), made["e_tag"], content)
+            KEPT.keep(self._identity(path), made["e_tag"], content)
 
     def copy(self, source: str, target: str) -> None:
         """Copy an object inside the service."""

@@ -5,6 +5,7 @@ takes further parts from a short queue, so that no more than a few parts are in 
 file is given up the upload is, too, and nothing of it stays.
 """
 
+import contextlib
 import queue
 import threading
 from collections.abc import Iterator, Sequence
@@ -71,12 +72,13 @@ class Upload:
         self._held.clear()
 
     def abort(self) -> None:
-        """Give up; nothing of the object stays."""
+        """Give up; nothing of the object stays, unless the store does not let it be removed."""
         self._held.clear()
         if self._parts is not None and not self._is_done:
             self._parts.give_up()
         elif self._is_done:
-            repeated(lambda: self._client.delete(self._key), self._place, self._limits)
+            with contextlib.suppress(LanceTableError):
+                repeated(lambda: self._client.delete(self._key), self._place, self._limits)
         self._is_done = True
 
     def _send(self) -> None:
