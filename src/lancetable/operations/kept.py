@@ -53,16 +53,16 @@ def kept_step(name: str, type_: pa.DataType) -> Step | None:
 class Kept:
     """Batches of one schema, read by the number of a row."""
 
-    __slots__ = ("_batches", "_mapped", "_starts", "schema")
+    __slots__ = ("_batches", "_maps", "_starts", "schema")
 
     def __init__(
         self,
         schema: pa.Schema,
         batches: Sequence[pa.RecordBatch],
-        mapped: mmap.mmap | None = None,
+        maps: Sequence[mmap.mmap] = (),
     ) -> None:
         self.schema = schema
-        self._mapped = mapped
+        self._maps = tuple(maps)
         self._batches = [batch for batch in batches if batch.num_rows]
         self._starts = np.cumsum([0, *(batch.num_rows for batch in self._batches)])
 
@@ -76,8 +76,14 @@ class Kept:
 
     def release(self) -> None:
         """Give back the memory of rows that are mapped; they are read again when needed."""
-        if self._mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
-            self._mapped.madvise(mmap.MADV_DONTNEED)
+        if hasattr(mmap, "MADV_DONTNEED"):
+            for mapped in self._maps:
+                mapped.madvise(mmap.MADV_DONTNEED)
+
+    def joined(self, other: "Kept") -> "Kept":
+        """Return the rows of both, of one schema, without a copy."""
+        batches = [*self._batches, *other._batches]  # noqa: SLF001 - the same class
+        return Kept(self.schema, batches, (*self._maps, *other._maps))  # noqa: SLF001
 
     def select(self, names: Sequence[str]) -> "Kept":
         """Return the same rows with some of the columns, which is less to send elsewhere."""

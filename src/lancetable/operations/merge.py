@@ -48,7 +48,7 @@ from lancetable.operations.spill import keep
 from lancetable.operations.steps import own_files, run_steps
 from lancetable.operations.write import check_stored, keep_or_remove, table_options
 
-GiB = 1024**3
+MiB = 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class MergeOptions:
     """How a merge is made."""
 
     change: ChangeOptions = field(default_factory=ChangeOptions)
-    memory_limit: int = GiB
+    memory_limit: int = 512 * MiB
     """About how many bytes may be used for the rows of the source and what is known of them.
 
     A larger source goes through files on disk; each part of it costs a look at the table's keys.

@@ -75,7 +75,7 @@ class MergeBuilder:
         return replace(self, options=replace(self.options, allows_duplicates=True))
 
     def with_memory_limit(self, bytes_: int, *, spill_folder: str | None = None) -> "MergeBuilder":
-        """Use no more than about so many bytes for the source; the default is one GiB.
+        """Use no more than about so many bytes for the source; the default is 512 MiB.
 
         A larger source goes through files without a name in ``spill_folder``, by default where the
         system keeps temporary files. The result is the same; each part of the source that fits

@@ -8,8 +8,8 @@ divided again by further bits of the hashed keys.
 
     source ──► memory                           it fits: one part
        │
-       └─────► 16 files by the first 4 bits     each that fits is a part
-                    └──► files by further bits  as many as are needed
+       └─────► 16 files by the first 4 bits     those that fit together are a part
+                    └──► files by further bits  where one alone does not fit
 
 The files have no names: they are gone when nothing refers to them any more, whatever happens to
 this process. They are mapped for reading, so that the system may drop their pages.
@@ -78,7 +78,21 @@ def keep(
             for batch in everything:
                 file.write(batch)
             return [file.kept()]
-        return list(_divided(_Division(place, keys, limit), everything, 0, _MOST_BITS))
+        return _packed(_divided(_Division(place, keys, limit), everything, 0, _MOST_BITS), limit)
+
+
+def _packed(parts: Iterable[tuple[Kept, int]], limit: int) -> list[Kept]:
+    """Join parts that fit into the limit together, as each costs a look at the table."""
+    packed: list[Kept] = []
+    held = 0
+    for part, weight in parts:
+        if packed and held + weight <= limit:
+            packed[-1] = packed[-1].joined(part)
+            held += weight
+        else:
+            packed.append(part)
+            held = weight
+    return packed
 
 
 def _popped(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -139,7 +153,7 @@ class _Spilled:
             self._file.flush()
             mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         # Arrow refers to the map for as long as any of its rows is in use.
-        kept = Kept(self._place.schema, list(pa.ipc.open_stream(pa.py_buffer(mapped))), mapped)
+        kept = Kept(self._place.schema, list(pa.ipc.open_stream(pa.py_buffer(mapped))), [mapped])
         kept.release()
         return kept
 
@@ -165,14 +179,14 @@ class _Division:
 
 def _divided(
     division: _Division, batches: Iterable[pa.RecordBatch], used: int, bits: int
-) -> Iterator[Kept]:
-    """Yield parts of rows, divided by some bits of hashes of which some others were used."""
+) -> Iterator[tuple[Kept, int]]:
+    """Yield parts of rows and their weight, divided by bits of hashes of which some were used."""
     for file, is_one_key in _split(division, batches, _HASH_BITS - used - bits, bits):
         weight = file.weight
         part = file.kept()
         left = _HASH_BITS - used - bits
         if weight <= division.limit or is_one_key or not left:
-            yield part
+            yield part, weight
         else:
             # Parts come out unevenly, so there is some room left in each.
             wanted = (weight * 5 // (division.limit * 4)).bit_length()

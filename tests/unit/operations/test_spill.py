@@ -254,7 +254,7 @@ def test_a_failure_between_parts_leaves_nothing_behind(tmp_path):
     table = lancetable.create_table(tmp_path / "t", {"id": list(range(20)), "v": [0] * 20})
     clauses = [Clause(When.MATCHED, Act.UPDATE), Clause(When.NOT_MATCHED, Act.INSERT)]
     data = pa.table({"id": range(10, 30), "v": range(20)})
-    options = MergeOptions(memory_limit=1500)
+    options = MergeOptions(memory_limit=500)
     failures = fail_everywhere(table, lambda faulty: merge(faulty, data, ["id"], clauses, options))
     # Several parts write several files each, and all of them are removed.
     assert len(failures) > 20
