@@ -1,6 +1,8 @@
 """Tables on the servers: written and read by both libraries."""
 
 import pickle
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
@@ -101,3 +103,25 @@ def test_a_table_that_was_replaced_behind_our_back(s3: Place) -> None:
     other = s3.having(user_agent="somebody else")
     lt.create_table(other.uri, MORE, storage_options=other.options)
     assert lt.open_table(s3.uri, storage_options=s3.options).scan().to_arrow().equals(MORE)
+
+
+def test_a_forked_process_is_told(s3: Place) -> None:
+    program = (
+        "import os, sys, warnings, lancetable as lt\n"
+        "warnings.simplefilter('ignore')\n"
+        f"given = dict(uri={s3.uri!r}, storage_options={s3.options!r})\n"
+        "table = lt.create_table(data={'id': [1]}, **given)\n"
+        "child = os.fork()\n"
+        "if child:\n"
+        "    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "for action in (lambda: lt.open_table(**given), lambda: table.append({'id': [2]})):\n"
+        "    try:\n"
+        "        action()\n"
+        "    except lt.UnsupportedError as error:\n"
+        "        assert 'spawn' in str(error)\n"
+        "    else:\n"
+        "        os._exit(3)\n"
+        "os._exit(7)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
+    assert done.returncode == 7

@@ -1,7 +1,8 @@
 """Clients of object stores: one per bucket and settings, shared by all tables in a process.
 
 A client keeps its connections open, so that a table that is opened again does not begin with
-handshakes. A process that was forked makes its own.
+handshakes. The threads that serve clients do not survive a fork, so a process that was forked after
+the first request is told so instead of waiting forever.
 """
 
 import os
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, TypeAlias
 
-from lancetable.errors import InputError
+from lancetable.errors import InputError, UnsupportedError
 from lancetable.store.address import Address
 from lancetable.store.base import Credentials
 from lancetable.store.credentials import Asked, named_provider
@@ -29,6 +30,7 @@ _VARIABLES = ("AWS_", "AZURE_", "GOOGLE_")
 
 _clients: dict[object, tuple[Client, Settings]] = {}
 _lock = threading.Lock()
+_owner: int | None = None
 
 
 def client_of(
@@ -39,15 +41,32 @@ def client_of(
     Raises:
         InputError: a setting is not known or has a value that cannot be.
     """
+    check_process()
     # A web server is one place whatever the folder, and so is a bucket.
     given = (frozenset(options.items()), credentials, _environment())
-    key = (os.getpid(), address[:2], address.account, given)
+    key = (address[:2], address.account, given)
     with _lock:
         found = _clients.get(key)
         if found is None:
             settings = settle(address.service, options)
             found = _clients[key] = (_made(address, settings, credentials), settings)
     return found
+
+
+def check_process() -> None:
+    """Return quietly in the process that made the first request, which a fork of it is not.
+
+    Raises:
+        UnsupportedError: this process was forked from one that had used an object store.
+    """
+    global _owner  # noqa: PLW0603 - one process, one owner
+    if _owner is None:
+        _owner = os.getpid()
+    elif _owner != os.getpid():
+        raise UnsupportedError(
+            "this process was forked from one that had used an object store, and clients do not "
+            "survive that; start processes by 'spawn', or fork before the first request"
+        )
 
 
 def _environment() -> frozenset[tuple[str, str]]:

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from lancetable.errors import CorruptError, LanceTableError, StoreError
-from lancetable.store.client import Client
+from lancetable.store.client import Client, check_process
 from lancetable.store.ranges import ByteRange, divide, merge_neighbours
 from lancetable.store.refusals import read_refusal, translated
 from lancetable.store.settings import Limits
@@ -50,6 +50,7 @@ def repeated(action: Callable[[], T], place: str, limits: Limits) -> T:
     Raises:
         LanceTableError: the translated error of the last attempt.
     """
+    check_process()
     deadline = time.monotonic() + limits.retry_timeout
     pause = _FIRST_PAUSE
     for attempt in range(limits.max_retries + 1):
