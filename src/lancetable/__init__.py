@@ -28,7 +28,12 @@ from lancetable.errors import (
 )
 
 if TYPE_CHECKING:
+    from lancetable.commit.difference import Difference
+    from lancetable.commit.history import History
+    from lancetable.commit.history_entry import HistoryEntry
     from lancetable.commit.options import CommitOptions
+    from lancetable.commit.refs import BranchInfo, TagInfo
+    from lancetable.commit.versions import VersionInfo
     from lancetable.fragment.writer import WriteOptions
     from lancetable.operations.add_columns import FunctionOptions
     from lancetable.operations.casts import CastNote
@@ -40,10 +45,13 @@ if TYPE_CHECKING:
     )
     from lancetable.operations.check.model import CheckResult, Problem
     from lancetable.operations.check.repair import Loss, RepairPlan, RepairResult
+    from lancetable.operations.cherry_pick import PickResult
     from lancetable.operations.cleanup.options import CleanupResult
     from lancetable.operations.compact_options import CompactResult
+    from lancetable.operations.fast_forward import PublishResult
     from lancetable.operations.feed.feed import Changes
     from lancetable.operations.feed.task import ChangeTask
+    from lancetable.operations.row_ids import RowIdsResult
     from lancetable.operations.write import WriteResult
     from lancetable.store import Durability, KeyValueManifests, ManifestEntry, ManifestStore
     from lancetable.store.dynamodb import DynamoManifests
@@ -54,6 +62,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BranchInfo",
     "CastNote",
     "ChangeTask",
     "Changes",
@@ -67,12 +76,15 @@ __all__ = [
     "ContentionError",
     "CorruptError",
     "DeleteResult",
+    "Difference",
     "Durability",
     "DynamoManifests",
     "ExistsError",
     "ExpressionError",
     "FileNotFoundInStoreError",
     "FunctionOptions",
+    "History",
+    "HistoryEntry",
     "InputError",
     "KeyValueManifests",
     "LanceTableError",
@@ -81,18 +93,23 @@ __all__ = [
     "ManifestStore",
     "MergeResult",
     "NotFoundError",
+    "PickResult",
     "Problem",
+    "PublishResult",
     "RefNotFoundError",
     "RepairPlan",
     "RepairResult",
+    "RowIdsResult",
     "SchemaError",
     "SqliteManifests",
     "StoreError",
     "Table",
     "TableNotFoundError",
+    "TagInfo",
     "UnknownOutcomeError",
     "UnsupportedError",
     "UpdateResult",
+    "VersionInfo",
     "VersionNotFoundError",
     "WriteOptions",
     "WriteResult",
@@ -104,6 +121,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BranchInfo": "lancetable.commit.refs",
     "CastNote": "lancetable.operations.casts",
     "ChangeTask": "lancetable.operations.feed.task",
     "Changes": "lancetable.operations.feed.feed",
@@ -113,20 +131,28 @@ _HOMES = {
     "CommitOptions": "lancetable.commit.options",
     "CompactResult": "lancetable.operations.compact_options",
     "DeleteResult": "lancetable.operations.changes",
+    "Difference": "lancetable.commit.difference",
     "Durability": "lancetable.store",
     "DynamoManifests": "lancetable.store.dynamodb",
     "FunctionOptions": "lancetable.operations.add_columns",
+    "History": "lancetable.commit.history",
+    "HistoryEntry": "lancetable.commit.history_entry",
     "KeyValueManifests": "lancetable.store",
     "Loss": "lancetable.operations.check.repair",
     "ManifestEntry": "lancetable.store",
     "ManifestStore": "lancetable.store",
     "MergeResult": "lancetable.operations.changes",
+    "PickResult": "lancetable.operations.cherry_pick",
     "Problem": "lancetable.operations.check.model",
+    "PublishResult": "lancetable.operations.fast_forward",
     "RepairPlan": "lancetable.operations.check.repair",
     "RepairResult": "lancetable.operations.check.repair",
+    "RowIdsResult": "lancetable.operations.row_ids",
     "SqliteManifests": "lancetable.store.sqlite",
     "Table": "lancetable.table",
+    "TagInfo": "lancetable.commit.refs",
     "UpdateResult": "lancetable.operations.changes",
+    "VersionInfo": "lancetable.commit.versions",
     "WriteOptions": "lancetable.fragment.writer",
     "WriteResult": "lancetable.operations.write",
     "check_table": "lancetable.table.rescue",
