@@ -279,3 +279,20 @@ def test_several_bases(tmp_path: Path, writer: str) -> None:
     table.add_bases({"three": tmp_path / "three"})
     lance.write_dataset(rows(40), path, mode="append", target_bases=["three"])
     change_by_both(table.refresh(), lambda: lance.dataset(path))
+
+
+def test_row_ids_in_hidden_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = lt.create_table(path, rows(*range(3000)), stable_row_ids=True)
+    table.update_config(
+        {"lance.row_lineage.spill": "true", "lance.row_lineage.inline_max_bytes": "100"}
+    )
+    table.update({"a": "a + 10000"}, where="a % 3 = 0 or a % 7 = 1")
+    same(table, lance.dataset(path))
+    lance.dataset(path).update({"a": "a + 10000"}, where="a % 5 = 0")
+    lance.dataset(path).delete("a % 11 = 0")
+    same(table.refresh(), lance.dataset(path))
+    table.update({"a": "a + 50000"}, where="a % 2 = 0")
+    same(table, lance.dataset(path))
+    lance.dataset(path).optimize.compact_files()
+    same(table.refresh(), lance.dataset(path))

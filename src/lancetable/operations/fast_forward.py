@@ -38,6 +38,7 @@ from lancetable.format.manifest import Fragment, InlineSequence, Manifest, Seque
 from lancetable.format.manifest.rowids import decode_versions, encode_versions
 from lancetable.format.schema.model import Schema
 from lancetable.operations.bring import bring
+from lancetable.operations.hidden_columns import SPILL
 from lancetable.operations.relocate import Relocation
 from lancetable.operations.runner import THREADS, Runner
 from lancetable.operations.steps import own_files
@@ -148,6 +149,7 @@ def _difference(old: Manifest, new: Manifest, relocation: Relocation) -> Operati
     for fragment in new.fragments:
         was = before.get(fragment.id)
         if was is None:
+            _check_ids(fragment)
             added.append(_restamped(relocation.fragment(fragment, free + len(added)), version))
             continue
         here = relocation.fragment(fragment, fragment.id)
@@ -165,6 +167,16 @@ def _difference(old: Manifest, new: Manifest, relocation: Relocation) -> Operati
     if not added and not fields and not _touched(before, changed):
         return Delete(changed, removed)
     return Update(removed, changed, added, tuple(sorted(fields)))
+
+
+def _check_ids(fragment: Fragment) -> None:
+    """Refuse ids of which it cannot be told, without reading them, which are taken."""
+    if not isinstance(fragment.row_ids, InlineSequence | None):
+        raise UnsupportedError(
+            f"fragment {fragment.id} of the branch keeps its row ids outside the manifest, where "
+            f"they cannot be brought along; remove the setting {SPILL!r} on the branch, and "
+            "compact it"
+        )
 
 
 def _with_schema(

@@ -19,7 +19,7 @@ from lancetable.operations.clauses import SOURCE, TARGET, Act, BoundClause
 from lancetable.operations.decide import Actions, Decided, TargetColumns, source_batch
 from lancetable.operations.fit import write_type
 from lancetable.operations.kept import Kept
-from lancetable.operations.moved import Lineage, has_stable_row_ids, write_rows
+from lancetable.operations.moved import Lineage, has_stable_row_ids, write_labelled
 from lancetable.operations.parts import Offsets, part_of
 
 ROWS_PER_TASK = 256 * 1024
@@ -85,7 +85,7 @@ def write_merged(task: MergeTask) -> list[Fragment]:
         yield from _changed(task, lineage)
         yield from _inserted(task)
 
-    return lineage.label(write_rows(task.part, batches(), task.schema, task.options))
+    return write_labelled(task.part, batches(), task.schema, task.options, lineage)
 
 
 def _changed(task: MergeTask, lineage: Lineage) -> Iterator[pa.RecordBatch]:

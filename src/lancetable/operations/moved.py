@@ -18,7 +18,8 @@ from lancetable.format.schema.model import Schema
 from lancetable.fragment.projection import CREATED_AT, ROW_ID
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.system import FIRST_VERSION
-from lancetable.fragment.writer import WriteOptions, WriteTarget, write_fragments
+from lancetable.fragment.writer import WriteOptions, WriteTarget, remove_fragments, write_fragments
+from lancetable.operations.hidden_columns import OUTSIDE, Spill
 from lancetable.operations.parts import Offsets, cut_offsets, read_rows
 from lancetable.operations.write import table_options
 from lancetable.scan.plan import ScanPlan
@@ -61,8 +62,12 @@ class Lineage:
             np.full(len(offsets), FIRST_VERSION, np.uint64) if created is None else created[offsets]
         )
 
-    def label(self, fragments: Sequence[Fragment]) -> list[Fragment]:
-        """Return the new fragments with the ids of the moved rows, which they begin with."""
+    def label(self, fragments: Sequence[Fragment], spill: Spill | None = None) -> list[Fragment]:
+        """Return the new fragments with the ids of the moved rows, which they begin with.
+
+        Raises:
+            StoreError: ids that are kept outside the manifest cannot be written.
+        """
         if not self._ids:
             return list(fragments)
         ids, created = np.concatenate(self._ids), np.concatenate(self._created)
@@ -70,13 +75,28 @@ class Lineage:
         for fragment in fragments:
             end = min(first + fragment.physical_rows, len(ids))
             if first < end:
-                fragment = fragment._replace(  # noqa: PLW2901 - the same one, labelled
-                    row_ids=InlineSequence(encode_row_ids(ids[first:end])),
-                    created_at=InlineSequence(encode_versions(created[first:end])),
+                fragment = _labelled(  # noqa: PLW2901 - the same one, labelled
+                    fragment, ids[first:end], created[first:end], spill
                 )
             labelled.append(fragment)
             first = end
         return labelled
+
+
+def _labelled(fragment: Fragment, ids: Numbers, created: Numbers, spill: Spill | None) -> Fragment:
+    row_ids, created_at = encode_row_ids(ids), encode_versions(created)
+    made = fragment._replace(row_ids=InlineSequence(row_ids), created_at=InlineSequence(created_at))
+    # Rows that are inserted behind the moved ones are numbered by the commit, in the manifest.
+    if spill is None or len(ids) < fragment.physical_rows:
+        return made
+    outside = {}
+    if len(row_ids) > spill.most:
+        outside[ROW_ID] = ids
+        made = made._replace(row_ids=OUTSIDE)
+    if len(created_at) > spill.most:
+        outside[CREATED_AT] = created
+        made = made._replace(created_at=OUTSIDE)
+    return spill.kept_outside(made, outside) if outside else made
 
 
 def target_of(snapshot: Snapshot) -> WriteTarget:
@@ -90,3 +110,24 @@ def write_rows(
     """Write batches, whose columns stand in the order of the schema, as files of the table."""
     kept = table_options(part.manifest, options)
     return write_fragments(batches, schema, target_of(part), kept)
+
+
+def write_labelled(
+    part: Snapshot,
+    batches: Iterable[pa.RecordBatch],
+    schema: Schema,
+    options: WriteOptions,
+    lineage: Lineage,
+) -> list[Fragment]:
+    """Write batches that begin with moved rows, which keep who they are.
+
+    Raises:
+        StoreError: a file cannot be written; none stays behind.
+    """
+    spill = Spill.of(part, options)
+    fragments = write_rows(part, batches, schema, options)
+    try:
+        return lineage.label(fragments, spill)
+    except BaseException:
+        remove_fragments(fragments, target_of(part))
+        raise

@@ -34,7 +34,7 @@ from lancetable.commit.transaction import (
     UpdateConfig,
     UpdateMode,
 )
-from lancetable.errors import ConflictError, InputError
+from lancetable.errors import ConflictError, InputError, UnsupportedError
 from lancetable.format.manifest import Fragment, InlineSequence, Manifest
 from lancetable.format.schema.model import Field, Schema
 from lancetable.operations.changes import ChangeOptions
@@ -147,6 +147,11 @@ class Replay:
         origins += operation.removed_fragment_ids
         new = []
         for fragment in operation.new_fragments:
+            if not isinstance(fragment.row_ids, InlineSequence | None):
+                raise UnsupportedError(
+                    f"version {self._after.version} of the branch keeps row ids outside the "
+                    "manifest, where they cannot be told apart; do it here anew"
+                )
             made = self._new(fragment)
             if isinstance(fragment.row_ids, InlineSequence):
                 ids = self._pairs.renamed_ids(fragment.row_ids, origins)

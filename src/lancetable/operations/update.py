@@ -31,7 +31,7 @@ from lancetable.operations.moved import (
     has_stable_row_ids,
     row_batches,
     target_of,
-    write_rows,
+    write_labelled,
 )
 from lancetable.operations.parts import part_of
 from lancetable.operations.retry import repeat
@@ -180,7 +180,7 @@ def write_changed(task: MoveTask) -> list[Fragment]:
                 yield apply_assignments(batch, assignments, names)
             readers[position].opened.release()
 
-    return lineage.label(write_rows(part, changed(), schema, task.options))
+    return write_labelled(part, changed(), schema, task.options, lineage)
 
 
 def apply_assignments(
