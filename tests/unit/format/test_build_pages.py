@@ -8,7 +8,7 @@ import pytest
 
 from lancetable.format.encoding.blocks import Chunks, FixedWidth, VariableWidth
 from lancetable.format.encoding.build import choose
-from lancetable.format.encoding.build.blocks import VariableValues
+from lancetable.format.encoding.build.blocks import VariableValues, bool_bits
 from lancetable.format.encoding.build.coder import TextCoder
 from lancetable.format.encoding.build.knobs import Knobs
 from lancetable.format.encoding.build.shred import Shredded, shred
@@ -140,3 +140,22 @@ def test_wishes_come_first() -> None:
     assert "fsst(variable32)" in described(texts, choose.V2_2, compression="fsst")[0]
     zipped = described(texts, choose.V2_2, compression="fsst", structure="fullzip")
     assert "fullzip values=fsst(variable32)" in zipped[0]
+
+
+@pytest.mark.parametrize("first", [0, 3, 8, 16])
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 100, 5000])
+@pytest.mark.parametrize("nulls", [False, True])
+def test_booleans_stay_bits(first: int, count: int, nulls: bool) -> None:
+    chance = np.random.default_rng(count)
+    flags = chance.random(5100) < 0.5
+    mask = chance.random(5100) < 0.1 if nulls else None
+    array = pa.array(flags, mask=mask).slice(first, count)
+    expected = np.array([bool(value) for value in array.to_pylist()], np.bool_)
+    assert bool_bits(array).tolist() == np.packbits(expected, bitorder="little").tolist()
+
+
+@pytest.mark.parametrize("values", [[True] * 9, [False] * 9, [True, None] * 5, [True, False]])
+def test_equal_booleans_are_a_constant(values: list[bool | None]) -> None:
+    expected = len({value for value in values if value is not None}) == 1
+    (found,) = described(pa.array(values), choose.V2_2)
+    assert found.startswith("constant") is expected

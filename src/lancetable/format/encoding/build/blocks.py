@@ -75,6 +75,19 @@ def bool_bytes(array: pa.Array) -> Bytes:
     return np.asarray(filled.to_numpy(zero_copy_only=False)).view(np.uint8)
 
 
+def bool_bits(array: pa.Array) -> Bytes:
+    """Return a boolean array as bits, zeros behind the last one."""
+    count = len(array)
+    if array.null_count or array.offset % 8 or not count:
+        return np.packbits(bool_bytes(array), bitorder="little")
+    first = array.offset // 8
+    bits = np.frombuffer(array.buffers()[1], np.uint8)[first : first + (count + 7) // 8]
+    if count % 8:
+        bits = bits.copy()
+        bits[-1] &= (1 << count % 8) - 1
+    return bits
+
+
 def list_items(array: pa.Array, size: int) -> pa.Array:
     """Return the items of lists of fixed size, also those under nulls."""
     return array.values.slice(array.offset * size, len(array) * size)

@@ -21,6 +21,7 @@ from lancetable.format.encoding.base import Bytes
 from lancetable.format.encoding.build.blocks import (
     FixedValues,
     VariableValues,
+    bool_bits,
     bool_bytes,
     fixed_values,
     variable_values,
@@ -133,7 +134,8 @@ def _constant_page(leaf: Shredded, kind: Kind, rows: int) -> PageDraft | None:
     if kind.shape is Shape.FIXED:
         value = _only_row(fixed_values(values, kind.width).raw.reshape(-1, kind.width))
     elif kind.shape is Shape.BOOL:
-        value = _only_row(bool_bytes(values).reshape(-1, 1))
+        trues = values.true_count
+        value = bytes((trues > 0,)) if trues in {0, len(values)} else None
     elif kind.shape is Shape.VARIABLE:
         text = _only_text(variable_values(values))
         if text is not None:
@@ -206,7 +208,7 @@ def _chunked(values: pa.Array, kind: Kind, choice: Choice) -> ChunkedValues | No
     knobs = choice.knobs
     limit = CHUNK_LIMIT if knobs.structure == "miniblock" else NARROW_BYTES
     if kind.shape is Shape.BOOL:
-        return encode_bits(bool_bytes(values))
+        return encode_bits(bool_bits(values), len(values))
     if kind.shape is Shape.LIST:
         return lists_per_chunk(values, kind, limit)
     if kind.shape is Shape.VARIABLE:

@@ -70,10 +70,10 @@ def encode_flat(values: FixedValues) -> ChunkedValues:
     return ChunkedValues(Flat(values.width * 8), counts, (pieces,))
 
 
-def encode_bits(flags: Bytes) -> ChunkedValues:
-    """Store booleans, given as one byte each, as bits."""
-    counts = chunk_counts(len(flags), MOST_VALUES)
-    pieces = _pieces(np.packbits(flags, bitorder="little"), (counts + 7) // 8)
+def encode_bits(bits: Bytes, count: int) -> ChunkedValues:
+    """Store booleans as the bits they are."""
+    counts = chunk_counts(count, MOST_VALUES)
+    pieces = _pieces(bits, (counts + 7) // 8)
     return ChunkedValues(Flat(1), counts, (pieces,))
 
 

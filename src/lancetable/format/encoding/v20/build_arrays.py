@@ -13,7 +13,7 @@ import pyarrow as pa
 from lancetable.errors import InputError, UnsupportedError
 from lancetable.format.encoding.base import Bytes, Integers
 from lancetable.format.encoding.build.blocks import (
-    bool_bytes,
+    bool_bits,
     fixed_values,
     list_items,
     variable_values,
@@ -78,7 +78,7 @@ def _dense(array: pa.Array, kind: Kind, buffers: Buffers) -> ArrayEncoding:
         items = list_items(array, kind.size)
         return FixedSizeList(kind.size, encode_array(items, buffers, PLAIN))
     if kind.shape is Shape.BOOL:
-        buffers.append(np.packbits(bool_bytes(array), bitorder="little"))
+        buffers.append(bool_bits(array))
         return Flat(1, len(buffers) - 1)
     if kind.shape is not Shape.FIXED:
         raise UnsupportedError(f"files of version 2.0 cannot hold values of type {array.type}")
