@@ -96,14 +96,14 @@ def _mini_block(page: Page, opened: MiniBlockPage, data: Bytes, kind: Kind) -> C
         return None
     if (layers.max_rep > 0) != (tables.row_index is not None) or (layers.max_rep > 0) != bool(rep):
         return None
-    firsts = opened.firsts
+    chunks = tables.chunks
     names = _level_map(layers.items)
     record = PageRecord(
         data=_address(data),
         size=len(data),
-        starts=_address(tables.starts),
-        firsts=_address(firsts),
-        chunks=len(tables.counts),
+        starts=_address(chunks.starts),
+        firsts=_address(chunks.firsts),
+        chunks=len(chunks.counts),
         shift=opened.shift,
         rows=page.rows,
         first_row=page.first_row,
@@ -120,7 +120,7 @@ def _mini_block(page: Page, opened: MiniBlockPage, data: Bytes, kind: Kind) -> C
         max_def=layers.max_def,
         max_visible=layers.max_visible,
     )
-    kept: list[object] = [data, tables.starts, firsts, names]
+    kept: list[object] = [data, chunks, names]
     if tables.row_index is not None:
         record.row_firsts = _address(tables.row_index.firsts)
         kept.append(tables.row_index.firsts)

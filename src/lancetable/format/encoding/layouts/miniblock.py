@@ -40,6 +40,7 @@ from lancetable.format.encoding.blocks import (
     picked_block,
 )
 from lancetable.format.encoding.entries import Entries
+from lancetable.format.encoding.kernels.tables import ChunkTable, chunk_table
 from lancetable.format.encoding.layouts.chunks import ChunkShape, Parts, decode_levels, take_apart
 from lancetable.format.encoding.layouts.rowindex import RowIndex, parse_row_index
 from lancetable.format.encoding.listscan import ListChunks, can_scan, scan_lists
@@ -81,7 +82,8 @@ class MiniBlock:
             wanted.append(page.buffer(len(page.buffers) - 1))
         got = yield [buffer.whole() for buffer in wanted]
         views = [np.frombuffer(view, np.uint8) for view in got]
-        starts, counts = self._chunk_table(views[0], page.buffer(1))
+        table = self._chunk_table(views[0], page.buffer(1))
+        counts = table.counts
         items = None
         if self.dictionary is not None:
             items = decode_one(self.dictionary, views[1], self.dictionary_items)
@@ -92,13 +94,16 @@ class MiniBlock:
             index = parse_row_index(views[-1], len(counts), page.rows)
         elif not self.layers.max_rep and page.rows != self.items:
             raise CorruptError(f"a page of {page.rows} rows holds {self.items} values")
-        tables = ChunkTables(starts, counts, items, index)
+        tables = ChunkTables(table, items, index)
         return MiniBlockPage(self, page, tables, is_mapped=is_mapped)
 
-    def _chunk_table(self, words: Bytes, chunks: PageBuffer) -> tuple[Integers, Integers]:
+    def _chunk_table(self, words: Bytes, chunks: PageBuffer) -> ChunkTable:
         size = 4 if self.shape.is_large else 2
         if len(words) % size:
             raise CorruptError("the chunk words of a page have an odd size")
+        quick = chunk_table(words, size, self.items, chunks.size)
+        if quick is not None:
+            return quick
         table = words.view(f"<u{size}").astype(np.int64)
         starts = np.zeros(len(table) + 1, np.int64)
         np.cumsum(((table >> 4) + 1) * 8, out=starts[1:])
@@ -116,14 +121,16 @@ class MiniBlock:
             counts[-1] = last
         elif self.items:
             raise CorruptError(f"a page of {self.items} values has no chunks")
-        return starts, counts
+        firsts = np.zeros(len(counts) + 1, np.int64)
+        np.cumsum(counts, out=firsts[1:])
+        uniform = int(counts[0]) if _is_uniform(counts) else 0
+        return ChunkTable(starts, counts, firsts, uniform)
 
 
 class ChunkTables(NamedTuple):
-    """What a page says about its chunks; ``starts`` has one number more than there are chunks."""
+    """What a page says about itself: its chunks, the items of its dictionary, its row index."""
 
-    starts: Integers
-    counts: Integers
+    chunks: ChunkTable
     items: Block | None
     row_index: RowIndex | None
 
@@ -138,11 +145,9 @@ class MiniBlockPage:
         self.tables = tables
         self._buffer = page.buffer(1)
         self._rows = page.rows
-        self._starts, self._counts, self._items, self._index = tables
-        self.firsts = self._firsts = np.zeros(len(self._counts) + 1, np.int64)
-        np.cumsum(self._counts, out=self._firsts[1:])
+        self._starts, self._counts, self._firsts, self._uniform = tables.chunks
+        self._items, self._index = tables.items, tables.row_index
         self._is_mapped = is_mapped
-        self._uniform = int(self._counts[0]) if _is_uniform(self._counts) else 0
         self._shift = max(self._uniform.bit_length() - 1, 0) if len(self._counts) > 1 else 0
         self._parts: Parts | None = None
         self._prepared: object | None = None

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Bytes, Integers, Rows
+from lancetable.format.encoding.kernels.tables import row_firsts
 
 Mask = npt.NDArray[np.bool_]
 
@@ -55,6 +56,9 @@ def parse_row_index(data: Bytes, chunks: int, rows: int) -> RowIndex:
     Raises:
         CorruptError: it does not fit the page.
     """
+    quick = row_firsts(data, chunks, rows)
+    if quick is not None:
+        return RowIndex(quick)
     if len(data) != chunks * 16:
         raise CorruptError(f"the repetition index of {chunks} chunks has {len(data)} bytes")
     pairs = data.view("<u8").reshape(chunks, 2)
