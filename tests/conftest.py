@@ -1,6 +1,7 @@
 """What every test may rely on: the golden tables, and how hard hypothesis tries."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,11 @@ def golden() -> Path:
 def history() -> str:
     """A small table of six versions with deletions, an added column and a tag."""
     return str(GOLDEN / "history.lance")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nobody_else_writes() -> Iterator[None]:
+    """Let cleanups go on at once; they wait only for commits of others that are under way."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lancetable.operations.cleanup.run.SETTLE_SECONDS", 0.0)
+        yield

@@ -2,7 +2,7 @@
 
 The commit itself goes on top of compatible versions. A conflict that is marked as one to repeat
 needs the recipe's work anew; that is tried until the attempts or the time of the options are used
-up.
+up. The same goes for a change whose version was cleaned away while it was read.
 """
 
 import random
@@ -15,7 +15,7 @@ from lancetable.commit.leases import writing
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import load
-from lancetable.errors import ConflictError
+from lancetable.errors import ConflictError, FileNotFoundInStoreError
 
 Done = TypeVar("Done")
 _LONGEST_PAUSE = 1.0
@@ -41,9 +41,9 @@ def _repeated(
     for vain in range(options.attempts - 1):
         try:
             return _counted(attempt(snapshot), vain)
-        except ConflictError as cause:
+        except (ConflictError, FileNotFoundInStoreError) as cause:
             used = time.monotonic() - started
-            if not cause.retryable or used > options.deadline_seconds:
+            if used > options.deadline_seconds or not _is_passing(cause, snapshot):
                 raise
             pause = min(max(2 * pause, used / 2), _LONGEST_PAUSE)
         time.sleep(random.uniform(0.0, pause))  # noqa: S311 - no secret
@@ -58,3 +58,11 @@ def _counted(done: Done, vain: int) -> Done:
     told: Any = done
     counted: Done = told._replace(result=replace(result, attempts=result.attempts + vain))
     return counted
+
+
+def _is_passing(cause: ConflictError | FileNotFoundInStoreError, snapshot: Snapshot) -> bool:
+    """Say whether the same work on the latest version makes sense."""
+    if isinstance(cause, ConflictError):
+        return cause.retryable
+    # Files that are missing belonged to a version that was cleaned away under our hands.
+    return not snapshot.store.exists(snapshot.manifest_path)

@@ -88,6 +88,8 @@ class CleanupPlan:
     manifests: list[Doomed] = field(default_factory=list)
     files: list[Doomed] = field(default_factory=list)
     young: dict[str, Amount] = field(default_factory=dict)
+    replaced_at: float = 0.0
+    """When the youngest version that goes was followed by another, by the store's clock."""
 
     def doomed(self) -> list[Doomed]:
         """Return all files to remove, in the order in which they go."""
@@ -140,8 +142,11 @@ def _decide(plan: CleanupPlan, line: Line, found: list[Numbered], now: datetime)
     names = named_versions(plan.snapshot.location, line.branch)
     retention = retention_of(line, found, names, plan.options, opened=plan.snapshot, now=now)
     before: int | None = None
+    is_gone = False
     for one in found:
         number = one.info.version
+        if is_gone:
+            plan.replaced_at = max(plan.replaced_at, one.modified)
         try:
             skimmed = skim(line, one.info)
             reason = retention.reason(skimmed.heading.timestamp, one)
@@ -151,6 +156,7 @@ def _decide(plan: CleanupPlan, line: Line, found: list[Numbered], now: datetime)
                 raise
             plan.removed.append(RemovedVersion(line.branch, number))
             plan.manifests.append(Doomed(line, one.info.path, "manifest", one.info.size))
+            is_gone = True
             continue
         if reason is not None and version is not None:
             plan.kept.append(KeptVersion(line.branch, number, reason))
@@ -159,7 +165,7 @@ def _decide(plan: CleanupPlan, line: Line, found: list[Numbered], now: datetime)
             plan.removed.append(RemovedVersion(line.branch, number))
             plan.manifests.append(Doomed(line, one.info.path, "manifest", one.info.size))
             _note(plan, skimmed, follows=before == number - 1)
-        before = number
+        before, is_gone = number, reason is None
 
 
 def _note(plan: CleanupPlan, skimmed: Skimmed, *, follows: bool) -> None:

@@ -1,10 +1,12 @@
 """Cleanup: remove old versions, and the files that no version needs.
 
 1. Plan (:mod:`.plan`).
-2. Remove the manifests of versions that go, oldest first: from then on nobody finds them, and a
+2. Wait a moment when versions that go were replaced just now. A commit under way may not know
+   their followers yet; were their names free, it would take one of them for the next version.
+3. Remove the manifests of versions that go, oldest first: from then on nobody finds them, and a
    version that can be listed can always be read, wherever a crash strikes.
-3. Look at tags, branches and versions once more; what somebody came to need meanwhile stays.
-4. Remove the other files. What a crash leaves of them is named by no version, and goes with a
+4. Look at tags, branches and versions once more; what somebody came to need meanwhile stays.
+5. Remove the other files. What a crash leaves of them is named by no version, and goes with a
    later cleanup by its age.
 """
 
@@ -12,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from lancetable.commit.leases import active_leases
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import LanceTableError
 from lancetable.operations.cleanup.options import Amount, CleanupOptions, CleanupResult
@@ -24,6 +27,9 @@ from lancetable.operations.cleanup.retention import (
 )
 from lancetable.operations.runner import Runner, Threads
 from lancetable.store.links import real_root, remove_if_empty
+
+SETTLE_SECONDS = 2.0
+"""Longer than it takes from looking for newer versions to claiming the next one."""
 
 CHUNK = 64
 MANY = Threads(16)
@@ -48,6 +54,8 @@ def cleanup(
         return _result(plan, plan.doomed(), (), is_dry_run=True)
     total = len(plan.doomed())
     work = _Work(options, runner, total)
+    if plan.manifests:
+        time.sleep(max(min(plan.replaced_at + SETTLE_SECONDS - time.time(), SETTLE_SECONDS), 0.0))
     manifests = _still_unnamed(plan)
     work.remove(manifests)
     files = _still_unneeded(plan, manifests)
@@ -59,12 +67,17 @@ def cleanup(
 
 
 def _still_unnamed(plan: CleanupPlan) -> list[Doomed]:
-    """Return the manifests to remove, without those that got a tag or a branch meanwhile."""
-    location = plan.snapshot.location
-    branches = {one.branch for one in plan.removed}
-    names = {branch: named_versions(location, branch) for branch in branches}
-    pairs = zip(plan.removed, plan.manifests, strict=True)
-    return [doomed for gone, doomed in pairs if gone.version not in names[gone.branch]]
+    """Return the manifests to remove, without those that got a tag, branch or lease meanwhile."""
+    location, now = plan.snapshot.location, time.time()
+    lines = {one.line for one in plan.manifests}
+    names = {line: named_versions(location, line.branch) for line in lines}
+    leases = {line: active_leases(line.store, now) for line in lines}
+    return [
+        doomed
+        for gone, doomed in zip(plan.removed, plan.manifests, strict=True)
+        if gone.version not in names[doomed.line]
+        and not any(lease.covers(gone.version) for lease in leases[doomed.line])
+    ]
 
 
 def _still_unneeded(plan: CleanupPlan, gone: list[Doomed]) -> list[Doomed]:
