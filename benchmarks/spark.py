@@ -144,7 +144,7 @@ class Bench:
         return str(self.folder / name)
 
     def frame(self) -> DataFrame:
-        made = "id", "cast(id % 1000 as int) k", "id * 0.5 x", "concat('name-', id % 100000) s"
+        made = "id", "cast(id % 1000 as int) k", "id * 0.5D x", "concat('name-', id % 100000) s"
         return self.spark.range(0, self.rows, 1, 4).selectExpr(*made)
 
     def wide_frame(self) -> DataFrame:
