@@ -18,7 +18,7 @@ def test_executors_and_commits_may_fail(java, tmp_path):
         text=True,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": path},
-        timeout=600,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr[-6000:]

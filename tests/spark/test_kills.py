@@ -42,7 +42,7 @@ def run_and_kill(paths, more, pause):
     """Let the stream write some versions, then kill it; say whether it was still running."""
     target, program = paths[1], start(*paths)
     wanted = versions(target) + more
-    end = time.monotonic() + 300
+    end = time.monotonic() + 600
     while versions(target) < wanted and program.poll() is None:
         assert time.monotonic() < end, "the stream does not move"
         time.sleep(0.02)
