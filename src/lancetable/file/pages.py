@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
-from lancetable.errors import SchemaError, UnsupportedError
+from lancetable.errors import InputError, SchemaError, UnsupportedError
 from lancetable.file.documents import text_as_json
 from lancetable.file.leaves import column_owners
 from lancetable.file.model import V2_0, V2_1, V2_2, FileVersion
@@ -81,13 +81,14 @@ class _LeafPages:
 
     def build(self, array: pa.Array) -> Iterator[tuple[int, PageDraft]]:
         """Yield the pages of every leaf."""
-        if self._is_plain and len(array) <= MOST_VALUES:
+        if self._is_plain and len(array) <= MOST_VALUES and not pa.types.is_struct(array.type):
             knobs, grammar, _ = self._choices[0]
             draft = small_page(array, kind_of(array.type), knobs, is_new=grammar.has_constants)
             if draft is not None:
                 yield 0, draft
                 return
         for number, leaf in enumerate(shred(self._field, array)):
+            _refuse_hollow(leaf)
             for draft in self._pages(leaf, len(array), self._choices[number]):
                 yield number, draft
 
@@ -98,6 +99,17 @@ class _LeafPages:
         if leaf.field.is_json:
             leaf = leaf._replace(values=_stored(leaf.field, leaf.values))
         yield from choose.build_pages(leaf, rows, choice)
+
+
+def _refuse_hollow(leaf: Shredded) -> None:
+    """Refuse what a struct without fields cannot tell: that it is null, or how many a list has."""
+    if leaf.field.logical_type != "struct" or leaf.field.children or leaf.field.is_blob:
+        return
+    if leaf.rep is not None or (leaf.def_ is not None and leaf.def_.any()):
+        raise InputError(
+            f"struct column {leaf.field.name!r} has no fields, and is null or in a list, which the "
+            "format cannot store; leave the column out or give it a field"
+        )
 
 
 @lru_cache(maxsize=4096)

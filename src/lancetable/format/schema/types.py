@@ -10,6 +10,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from lancetable.errors import CorruptError, InputError, SchemaError
+from lancetable.format.schema.extensions import extension_metadata
 from lancetable.format.schema.keys import primary_key_position
 from lancetable.format.schema.logical import (
     MAX_NESTING,
@@ -252,10 +253,8 @@ def _child_fields(storage: pa.DataType, text: str) -> list[pa.Field]:
 
 
 def _serialized(extension: pa.BaseExtensionType, name: str) -> str:
-    if not hasattr(extension, "__arrow_ext_serialize__"):
-        return ""
     try:
-        return bytes(extension.__arrow_ext_serialize__()).decode("utf-8")
+        return extension_metadata(extension).decode("utf-8")
     except UnicodeDecodeError:
         raise SchemaError(
             f"column {name!r}: the extension metadata is not UTF-8, the format stores text only"
