@@ -6,7 +6,8 @@ Run as a program it prints the port it listens on, and ends when its input does.
 import logging
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from tests.servers.places import Place
@@ -64,15 +65,36 @@ def running() -> Iterator[Moto]:
         process.wait(10)
 
 
+class OneByOne:
+    """Lets requests with a condition through one at a time.
+
+    moto checks a condition and writes in two steps, between which another thread may write: of
+    eight writers of one DynamoDB item two succeed now and then. A real service never does that.
+    """
+
+    def __init__(self, inner: Callable[..., Iterable[bytes]]) -> None:
+        self.inner = inner
+        self.lock = threading.Lock()
+
+    def __call__(self, environ: dict[str, str], start: object) -> Iterable[bytes]:
+        """Serve a request."""
+        if "HTTP_IF_NONE_MATCH" in environ or "HTTP_X_AMZ_TARGET" in environ:
+            with self.lock:
+                return list(self.inner(environ, start))
+        return self.inner(environ, start)
+
+
 def _serve() -> None:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    from moto.server import ThreadedMotoServer
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import make_server
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    print(server.get_host_and_port()[1], flush=True)  # noqa: T201
+    app = OneByOne(DomainDispatcherApplication(create_backend_app))
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    print(server.server_port, flush=True)  # noqa: T201
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.stdin.read()
-    server.stop()
+    server.shutdown()
 
 
 if __name__ == "__main__":
