@@ -1,6 +1,7 @@
 """The compiled gather finds the rows that the NumPy kernels find, in sound and in damaged files."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +153,20 @@ def test_rows_of_many_fragments_come_in_any_order(tmp_path: Path) -> None:
     kept = opened.scan().to_arrow()
     rows = np.random.default_rng(3).integers(0, kept.num_rows, 200)
     assert_same_table(opened.take(rows.tolist()), kept.take(pa.array(rows)))
+
+
+def test_threads_open_pages_at_the_same_time(tmp_path: Path) -> None:
+    table = rich_table()
+    path = str(tmp_path / "table")
+    lancetable.create_table(path, table)
+    opened = lancetable.open_table(path)
+
+    def work(seed: int) -> bool:
+        rows = np.random.default_rng(seed).integers(0, ROWS, 40)
+        return bool(opened.take(rows.tolist()).equals(table.take(pa.array(rows))))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(12)))
 
 
 @settings(max_examples=40)

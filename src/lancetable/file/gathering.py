@@ -6,6 +6,7 @@ what is wrong.
 """
 
 import ctypes
+import threading
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import TypeAlias
@@ -32,6 +33,7 @@ PageOpener: TypeAlias = Callable[[int, int], OpenPage]
 VALUES = 1
 """The buffer with the chunks, of which only a few are needed."""
 MOST_ASKED = 4 * 1024 * 1024
+_OPENING = threading.Lock()
 
 
 class LeafCards:
@@ -56,10 +58,13 @@ class LeafCards:
                 will_need(self._file, *buffer.whole())
 
     def open(self, index: int) -> None:
-        """Complete the record of a page."""
+        """Complete the record of a page, once: compiled code may be reading it from then on."""
+        with _OPENING:
+            if self.records[index].kind == Values.UNOPENED:
+                self._complete(index)
+
+    def _complete(self, index: int) -> None:
         record = self.records[index]
-        if record.kind != Values.UNOPENED:
-            return
         page = self._plan.column.pages[index]
         layers = self._plan.layers
         try:
