@@ -19,7 +19,7 @@ from lancetable.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from lancetable.format.manifest import WriterVersion
+from lancetable.format.manifest import Manifest, WriterVersion
 from lancetable.format.manifest.codec import decode_heading, decode_manifest
 from lancetable.format.manifest.names import (
     DETACHED_BIT,
@@ -83,13 +83,27 @@ def load(
     else:
         store = location.child(refs.branch_folder(branch or "")).open()
     found = _find(location, store, branch, version, as_of)
-    manifest = decode_manifest(found.data, shown(store, found.path))
+    try:
+        manifest = _decoded(store, found)
+    except CorruptError as cause:
+        if version is not None or as_of is not None:
+            raise
+        raise CorruptError(
+            f"{cause.message}; open an older version, or let repair_table make one to read",
+            path=cause.path,
+        ) from cause
+    return Snapshot(location, store, manifest, found.path, branch or manifest.branch)
+
+
+def _decoded(store: Store, found: _Found) -> Manifest:
+    path = shown(store, found.path)
+    manifest = decode_manifest(found.data, path)
     if manifest.version != found.version:
         raise CorruptError(
             f"the name says version {found.version}, the content version {manifest.version}",
-            path=shown(store, found.path),
+            path=path,
         )
-    return Snapshot(location, store, manifest, found.path, branch or manifest.branch)
+    return manifest
 
 
 def list_versions(snapshot: Snapshot, *, detail: bool = False) -> list[VersionInfo]:

@@ -44,7 +44,7 @@ def test_damage_is_named_and_repaired(tmp_path, name) -> None:
     assert problem.consequence
     before = {file: (path / file).read_bytes() for file in files_below(path)}
     if not damage.opens:
-        with pytest.raises(lt.CorruptError):
+        with pytest.raises(lt.CorruptError, match="let repair_table make one"):
             lt.open_table(path)
     plan = lt.repair_table(path, damage.level)
     assert {one.kind for one in plan.losses} == ({damage.loss} if damage.loss else set())
