@@ -7,8 +7,10 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
+from tests.servers.moto import Moto
 from tests.servers.places import Place
 from tests.servers.proxy import Harm, Proxy
+from tests.servers.tables import recorded_place
 
 pytestmark = pytest.mark.cloud
 FAST = {"max_retries": "8", "retry_timeout": "20", "request_timeout": "10"}
@@ -168,3 +170,31 @@ def test_eight_writers_with_faults(via: Place, between: Proxy) -> None:
     found = ids(lt.open_table(via.uri, storage_options=options))
     assert len(found) == len(set(found))
     assert {0, *sure} <= set(found) <= {0, *sure, *maybe}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+def test_faults_on_both_sides_of_an_external_commit(
+    moto_server: Moto, between: Proxy, seed: int
+) -> None:
+    """The bucket and the manifest store fail; every version is made once or not at all."""
+    place = recorded_place(moto_server, between.endpoint)
+    options = {**place.options, **FAST, "dynamodb_endpoint": between.endpoint}
+    table = lt.create_table(place.uri, rows(0, 5), storage_options=options)
+    between.hurt(0.2, seed)
+    sure: set[int] = set(range(5))
+    maybe: set[int] = set()
+    for number in range(10, 22):
+        try:
+            lt.open_table(place.uri, storage_options=options).append(rows(number, 1))
+        except lt.UnknownOutcomeError:
+            maybe.add(number)
+        except lt.LanceTableError:
+            continue
+        else:
+            sure.add(number)
+    between.heal()
+    found = ids(table.refresh())
+    assert len(found) == len(set(found))
+    assert sure <= set(found) <= sure | maybe
+    assert len(sure) > 12
