@@ -158,17 +158,27 @@ def test_the_lease_of_a_killed_reader_runs_out(tmp_path) -> None:
     assert not list(Path(tmp_path / "t" / LEASES).iterdir())
 
 
-@pytest.mark.usefixtures("_at_once")
+FORKED = """
+import os, sys, time
+from lancetable.commit.leases import active_leases, reading
+from lancetable.store import LocalStore
+store = LocalStore(sys.argv[1])
+with reading(store, 1, seconds=60) as hold:
+    hold.start()
+    pid = os.fork()
+    if not pid:
+        hold.stop()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    print(len(active_leases(store, time.time())))
+"""
+
+
 def test_a_forked_process_leaves_the_leases_of_its_parent_alone(tmp_path) -> None:
-    store = LocalStore(str(tmp_path))
-    with reading(store, 1, seconds=60) as hold:
-        hold.start()
-        pid = os.fork()
-        if not pid:
-            hold.stop()
-            os._exit(0)
-        os.waitpid(pid, 0)
-        assert len(active_leases(store, time.time())) == 1
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "1\n"
 
 
 @pytest.mark.usefixtures("_at_once")
