@@ -17,6 +17,7 @@ from uuid import uuid4
 from lancetable.commit import refs
 from lancetable.commit.cloning import begin, clone_of
 from lancetable.commit.external import ExternalLocation, base_of
+from lancetable.commit.publish import refresh_hint
 from lancetable.commit.refs import BranchInfo
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.commit.versions import listed, load
@@ -57,6 +58,7 @@ def create_branch(
     try:
         root.put_if_absent(path, _content(made))
     except ExistsError:
+        _give_way(first, refs.read_branch(root, name))
         raise _taken(name) from None
     if not source.store.exists(source.manifest_path):
         delete_branch(location, name)
@@ -65,6 +67,16 @@ def create_branch(
             "away, so no branch can begin with it"
         )
     return first
+
+
+def _give_way(first: Snapshot, winner: BranchInfo) -> None:
+    """Remove the first version of a creator that came too late and began with another version.
+
+    Of the same version there is one manifest, which is the one that the winner needs.
+    """
+    if first.version != winner.parent_version:
+        first.store.delete(first.manifest_path)
+        refresh_hint(first.store, winner.parent_version)
 
 
 def _taken(name: str) -> ExistsError:

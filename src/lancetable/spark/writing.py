@@ -118,7 +118,7 @@ def plan_writing(options: Options, schema: StructType, *, overwrite: bool) -> Wr
         sink,
     )
     # What does not fit is found here, once, and not by every task.
-    _fitting(to_arrow(schema), plan.schema, sink.rounding)
+    Fitting(to_arrow(schema), plan.schema, sink.rounding)
     return plan
 
 
@@ -221,7 +221,9 @@ class Fitting:
 
     def __init__(self, source: pa.Schema, schema: Schema, rounding: Rounding) -> None:
         self._casts = plan_write(source, schema, rounding)
-        self._fit = fit(self._casts.schema, schema)
+        self._fit = fit(
+            self._casts.schema, schema, new_columns="use the option mergeSchema=true to add columns"
+        )
 
     @property
     def schema(self) -> Schema:
@@ -231,14 +233,6 @@ class Fitting:
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch as files take it."""
         return self._fit.apply(self._casts.apply(batch))
-
-
-def _fitting(source: pa.Schema, schema: Schema, rounding: Rounding) -> Fitting:
-    try:
-        return Fitting(source, schema, rounding)
-    except SchemaError as cause:
-        text = str(cause).replace("pass merge_schema=True", "use the option mergeSchema=true")
-        raise SchemaError(text) from cause
 
 
 def write_batches(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> list[Fragment]:
@@ -251,7 +245,7 @@ def write_batches(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> list[Fr
     first = next(batches, None)
     if first is None:
         return []
-    fitting = _fitting(first.schema, plan.schema, plan.options.rounding)
+    fitting = Fitting(first.schema, plan.schema, plan.options.rounding)
     fitted = map(fitting.apply, chain([first], batches))
     return write_fragments(fitted, fitting.schema, plan.target, plan.write)
 

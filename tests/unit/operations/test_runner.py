@@ -40,6 +40,7 @@ def test_tasks_are_taken_only_a_little_ahead():
 
 def test_after_an_error_no_further_task_starts():
     started = []
+    before = threading.active_count()
 
     def step(number):
         started.append(number)
@@ -51,7 +52,7 @@ def test_after_an_error_no_further_task_starts():
     with pytest.raises(ValueError, match="two"):
         list(Threads(2).map(step, range(50)))
     assert len(started) < 12
-    assert threading.active_count() < 10
+    assert threading.active_count() <= before
 
 
 def test_a_runner_can_be_sent():
