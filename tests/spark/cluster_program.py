@@ -5,6 +5,7 @@ import shutil
 import sys
 import threading
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +30,15 @@ def named(path):
         for part in lancetable.open_table(path, version=info.version).fragments
         for file in part.files
     }
+
+
+def orphans_are_found(path):
+    """What a dead executor began is in no version; a cleanup removes all of it and nothing else."""
+    rows = lancetable.open_table(path).scan().to_arrow()
+    assert named(path) <= files(path)
+    lancetable.open_table(path).cleanup(keep_last=100, unverified_after=timedelta(0))
+    assert files(path) == named(path)
+    assert lancetable.open_table(path).scan().to_arrow() == rows
 
 
 def kill_own_executor():
@@ -56,8 +66,7 @@ def executor_dies(spark, folder):
     assert once.exists()
     found = lancetable.open_table(path).scan().to_arrow()["id"].to_pylist()
     assert sorted(found) == list(range(100_000)), len(found)
-    # What the dead executor began is in no version; nothing else is there beside them.
-    assert named(path) <= files(path)
+    orphans_are_found(path)
 
 
 def step_dies(spark, folder):
@@ -78,6 +87,7 @@ def step_dies(spark, folder):
     found = lancetable.open_table(path).scan().to_arrow()
     assert found["y"].to_pylist() == [2 * x for x in found["x"].to_pylist()]
     assert len(found) == 400
+    orphans_are_found(path)
 
 
 def commit_fails(spark, folder):
