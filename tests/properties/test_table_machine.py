@@ -14,6 +14,7 @@ SOAK = int(os.environ.get("LANCETABLE_EXAMPLES", "5000")) // 10
 _slow = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
+@pytest.mark.slow
 def test_random_changes_equal_a_list_of_rows() -> None:
     run_state_machine_as_test(
         TableMachine,
