@@ -77,7 +77,7 @@ format: $(DEV) ## rewrite the sources in the house style
 	$(PYTHON_IN) -m ruff format $(LINTED)
 
 .PHONY: soak
-soak: $(ORACLE) $(CLOUD) ## the long fuzz and race runs
+soak: $(ORACLE) $(CLOUD) $(SPARK) ## the long fuzz and race runs
 	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(JOBS) -m soak
 
 .PHONY: kernels

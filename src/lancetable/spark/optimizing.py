@@ -41,6 +41,12 @@ class LanceOptimizeBuilder:
         """Only tell what would be done."""
         return replace(self, is_dry_run=True)
 
+    def explain(self) -> str:
+        """Return what a compaction would do, one line for each group of fragments."""
+        with coded():
+            run = CompactRun(SparkRunner(self.spark), PATIENT)
+            return plan_for(self.open(), self.condition, self.options, run).explain()
+
     def executeCompaction(self) -> "DataFrame":
         """Join small fragments and give back the place of deleted rows; return what was done."""
         return self._execute(self.options)

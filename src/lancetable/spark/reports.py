@@ -1,9 +1,15 @@
 """In which columns is told what a table is, what became of it, and what an operation did."""
 
+from lancetable.commit.difference import Difference
 from lancetable.commit.history_entry import HistoryEntry
+from lancetable.commit.refs import BranchInfo, TagInfo
 from lancetable.commit.snapshot import Snapshot
 from lancetable.operations.changes import MergeResult
+from lancetable.operations.check.model import Problem
+from lancetable.operations.check.repair import RepairPlan
+from lancetable.operations.cherry_pick import Pick, PickResult
 from lancetable.operations.cleanup.options import CleanupResult
+from lancetable.operations.fast_forward import PublishResult
 
 TOLD = (
     "version bigint, timestamp timestamp, operation string, "
@@ -21,7 +27,35 @@ MERGED = (
 )
 REMOVED = (
     "isDryRun boolean, versions array<bigint>, numFiles bigint, sizeInBytes bigint, "
-    "failed array<string>"
+    "failed array<string>, numFilesByKind map<string,bigint>, "
+    "kept array<struct<branch:string,version:bigint,reason:string>>"
+)
+TAGS = (
+    "name string, version bigint, branch string, createdAt timestamp, updatedAt timestamp, "
+    "metadata map<string,string>"
+)
+BRANCHES = (
+    "name string, parentBranch string, parentVersion bigint, createdAt timestamp, "
+    "metadata map<string,string>"
+)
+PUBLISHED = (
+    "version bigint, branch string, branchVersions array<bigint>, operation string, "
+    "numFiles bigint, indicesLeft array<string>"
+)
+PICKED = "branch string, branchVersion bigint, version bigint"
+DIFFERENT = (
+    "numRowsBefore bigint, numRowsAfter bigint, numRowsNew bigint, numRowsGone bigint, "
+    "columns array<struct<id:bigint,before:string,after:string>>, fragmentsAdded array<bigint>, "
+    "fragmentsRemoved array<bigint>, fragmentsChanged array<bigint>, "
+    "files array<struct<kind:string,path:string,sizeInBytes:bigint,isNew:boolean>>"
+)
+FAULTS = (
+    "kind string, path string, message string, consequence string, branch string, "
+    "versions array<bigint>, fragments array<bigint>, isDamage boolean"
+)
+MENDED = (
+    "isDryRun boolean, isNeeded boolean, version bigint, baseVersion bigint, numLostRows bigint, "
+    "losses array<struct<kind:string,path:string,what:string,fragment:bigint,numRows:bigint>>"
 )
 Row = tuple[object, ...]
 
@@ -78,4 +112,93 @@ def merged(result: MergeResult) -> Row:
 def removed(result: CleanupResult) -> Row:
     """Return what a cleanup removed, or would."""
     versions = [one.version for one in result.removed_versions]
-    return (result.is_dry_run, versions, result.files, result.bytes, list(result.failed))
+    return (
+        result.is_dry_run,
+        versions,
+        result.files,
+        result.bytes,
+        list(result.failed),
+        {kind: amount.files for kind, amount in result.removed.items()},
+        [tuple(one) for one in result.kept_versions],
+    )
+
+
+def tag_row(tag: TagInfo) -> Row:
+    """Return what a tag names."""
+    return (
+        tag.name,
+        tag.version,
+        tag.branch,
+        tag.created_at,
+        tag.updated_at,
+        dict(tag.metadata),
+    )
+
+
+def branch_row(branch: BranchInfo) -> Row:
+    """Return where a branch began."""
+    return (
+        branch.name,
+        branch.parent_branch,
+        branch.parent_version,
+        branch.created_at,
+        dict(branch.metadata),
+    )
+
+
+def published(result: PublishResult) -> Row:
+    """Return what a fast-forward brought."""
+    return (
+        result.version,
+        result.branch,
+        list(result.branch_versions),
+        result.operation,
+        result.files,
+        list(result.indices_left),
+    )
+
+
+def picked(result: PickResult, pick: Pick) -> Row:
+    """Return which version of a branch became which."""
+    return (result.branch, pick.branch_version, pick.version)
+
+
+def different(found: Difference) -> Row:
+    """Return how two versions differ."""
+    return (
+        found.rows_before,
+        found.rows_after,
+        found.rows_new,
+        found.rows_gone,
+        [tuple(one) for one in found.columns],
+        list(found.fragments_added),
+        list(found.fragments_removed),
+        list(found.fragments_changed),
+        [tuple(one) for one in found.files],
+    )
+
+
+def fault(problem: Problem) -> Row:
+    """Return something that is wrong."""
+    return (
+        problem.kind,
+        problem.path,
+        problem.message,
+        problem.consequence,
+        problem.branch,
+        list(problem.versions),
+        list(problem.fragments),
+        problem.is_damage,
+    )
+
+
+def mended(plan: RepairPlan, *, is_dry_run: bool) -> Row:
+    """Return what a repair does not keep; without anything broken there is no new version."""
+    return (
+        is_dry_run,
+        plan.is_needed,
+        plan.version if plan.is_needed else plan.base.version,
+        plan.base.version,
+        plan.lost_rows,
+        [(one.kind, one.path, one.what, one.fragment, one.rows) for one in plan.losses],
+    )

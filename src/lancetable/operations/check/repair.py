@@ -50,8 +50,10 @@ from lancetable.operations.check.model import Fault, Level
 from lancetable.operations.check.names import readable_lines
 from lancetable.operations.check.rowids import NOT_GIVEN_OUT, row_id_faults
 from lancetable.operations.check.run import memory_of
+from lancetable.operations.check.spread import look_ahead
 from lancetable.operations.check.version import faults_of
 from lancetable.operations.cleanup.retention import Line, Numbered, manifests_of, open_version
+from lancetable.operations.runner import Runner
 from lancetable.store import TableLocation
 
 _FARTHEST_HINT = 1000
@@ -168,10 +170,12 @@ def plan_repair(
     branch: str | None = None,
     revive: bool = False,
     journal: str | None = None,
+    runner: Runner | None = None,
 ) -> RepairPlan:
     """Find out what is broken, and what a version without it would lose; nothing is changed.
 
     With ``revive`` rows come back whose deletion file is broken; otherwise their fragments go.
+    With a ``runner`` its workers look at the data files.
 
     Raises:
         CorruptError: no version can be opened at all.
@@ -190,6 +194,8 @@ def plan_repair(
             f"{line.store.root}: tables of version 0.1 are read-only; copy what can be read"
         )
     memory = memory_of(level, journal)
+    if runner is not None:
+        look_ahead([base], memory, runner)
     faults = [*faults_of(base, memory), *row_id_faults(base, level)]
     if memory.journal is not None:
         memory.journal.save()

@@ -6,7 +6,7 @@
 3. Of the latest version also what holds for all of its rows: each row id once, index coverage.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lancetable.commit.snapshot import Snapshot, shown
@@ -16,8 +16,10 @@ from lancetable.operations.check.journal import Journal
 from lancetable.operations.check.model import CheckResult, Fault, Level, Problem, Progress
 from lancetable.operations.check.names import hint_problems, readable_lines, tag_problems
 from lancetable.operations.check.rowids import row_id_faults
+from lancetable.operations.check.spread import look_ahead
 from lancetable.operations.check.version import DAMAGE, Memory, faults_of
 from lancetable.operations.cleanup.retention import Line, Numbered, manifests_of, open_version
+from lancetable.operations.runner import Runner
 from lancetable.store import TableLocation
 
 
@@ -31,7 +33,7 @@ class _Found:
     fragments: set[int] = field(default_factory=set)
 
 
-def check(
+def check(  # noqa: PLR0913 - each has a default
     location: TableLocation,
     *,
     level: Level,
@@ -39,10 +41,12 @@ def check(
     all_versions: bool = True,
     journal: str | None = None,
     progress: Progress | None = None,
+    runner: Runner | None = None,
 ) -> CheckResult:
     """Look for damage; nothing is changed.
 
     A ``journal`` is a file in which a long check notes what it has looked at, to go on from there.
+    With a ``runner`` its workers look at the data files.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -64,6 +68,8 @@ def check(
     problems.extend(hint_problems(line, numbered))
     look = _Look(location, line, numbered, memory_of(level, journal))
     try:
+        if runner is not None:
+            look_ahead(look.readable(all_versions=all_versions), look.memory, runner)
         look.run(all_versions=all_versions, progress=progress)
     finally:
         if look.memory.journal is not None:
@@ -98,7 +104,7 @@ class _Look:
     found: dict[tuple[str, str, str], _Found] = field(default_factory=dict)
 
     def run(self, *, all_versions: bool, progress: Progress | None) -> None:
-        chosen = sorted(self.numbered, key=lambda one: (one.is_detached, -one.info.version))
+        chosen = self._chosen()
         for number, one in enumerate(chosen):
             snapshot = self._opened(one)
             if snapshot is not None:
@@ -111,6 +117,19 @@ class _Look:
                 progress(number + 1, len(chosen))
             if not all_versions and self.latest is not None:
                 return
+
+    def readable(self, *, all_versions: bool) -> Iterator[Snapshot]:
+        """Yield the versions that can be opened; the walk itself tells of the others."""
+        for one in self._chosen():
+            try:
+                yield open_version(self.line, self.location, one.info)
+            except LanceTableError:
+                continue
+            if not all_versions:
+                return
+
+    def _chosen(self) -> list[Numbered]:
+        return sorted(self.numbered, key=lambda one: (one.is_detached, -one.info.version))
 
     def _opened(self, one: Numbered) -> Snapshot | None:
         try:

@@ -13,7 +13,7 @@ from lancetable.errors import (
     LanceTableError,
     VersionNotFoundError,
 )
-from lancetable.format.manifest import Fragment, IndexSegment
+from lancetable.format.manifest import DataFile, Fragment, IndexSegment
 from lancetable.format.manifest.model import ExternalSequence, InlineSequence
 from lancetable.format.manifest.names import transaction_path
 from lancetable.fragment.files import DataFiles
@@ -41,11 +41,7 @@ class Memory:
 
     def look(self, key: tuple[object, ...], look: Callable[[], object]) -> Finding:
         """Return what is wrong, and whether it is damage; ``None`` when all is well."""
-        if key in self.found:
-            return self.found[key]
-        name = "" if self.journal is None else repr(key)
-        if self.journal is not None and name in self.journal.found:
-            self.found[key] = self.journal.found[name]
+        if self.knows(key):
             return self.found[key]
         finding: Finding = None
         try:
@@ -54,10 +50,20 @@ class Memory:
             finding = (_said(error), True)
         except LanceTableError as error:
             finding = (_said(error), False)
+        self.learn(key, finding)
+        return finding
+
+    def knows(self, key: tuple[object, ...]) -> bool:
+        """Say whether something was looked at, by this check or by the one it goes on with."""
+        if key not in self.found and self.journal is not None and repr(key) in self.journal.found:
+            self.found[key] = self.journal.found[repr(key)]
+        return key in self.found
+
+    def learn(self, key: tuple[object, ...], finding: Finding) -> None:
+        """Remember what was found."""
         self.found[key] = finding
         if self.journal is not None and key[0] == "data":
-            self.journal.note(name, finding)
-        return finding
+            self.journal.note(repr(key), finding)
 
 
 def _said(error: LanceTableError) -> str:
@@ -200,13 +206,7 @@ class _Fragment:
             except LanceTableError as error:
                 yield Fault("data", file.path, _said(error), fragment.id)
                 continue
-            key = ("data", store.root, path, file._replace(base_id=None), fragment.physical_rows)
-            found = self.memory.look(
-                key,
-                lambda file=file: check_data_file(  # type: ignore[misc]
-                    self.snapshot, fragment, file, is_thorough=self.memory.level >= Level.DATA
-                ),
-            )
+            found = look_at_data(self.snapshot, fragment, file, self.memory)
             if found is not None:
                 yield Fault("data", shown(store, path), found[0], fragment.id, None, found[1])
 
@@ -226,6 +226,21 @@ class _Fragment:
         found = self.memory.look(key, lambda: check_deletion_file(opened, store, path))
         if found is not None:
             yield Fault("deletion", shown(store, path), found[0], fragment.id, None, found[1])
+
+
+def data_key(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> tuple[object, ...]:
+    """Return what stands for the content of a data file."""
+    store, path = snapshot.data_file_place(file)
+    return ("data", store.root, path, file._replace(base_id=None), fragment.physical_rows)
+
+
+def look_at_data(snapshot: Snapshot, fragment: Fragment, file: DataFile, memory: Memory) -> Finding:
+    """Return what is wrong with a data file."""
+    is_thorough = memory.level >= Level.DATA
+    return memory.look(
+        data_key(snapshot, fragment, file),
+        lambda: check_data_file(snapshot, fragment, file, is_thorough=is_thorough),
+    )
 
 
 def _can_count(files: DataFiles, fragment: Fragment) -> bool:
