@@ -7,6 +7,7 @@ folder named by the variable LANCETABLE_BENCH_DATA. Sizes are part of the folder
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +25,7 @@ _BATCH = 1 << 20
 COLUMN_ROWS = 10_000
 """Rows of the tables with many columns."""
 _DIMENSION = 768
-_SMALL = 10_000
+_SMALL, _TINY = 10_000, 1_000
 _WIDTH = 200
 
 
@@ -141,10 +142,10 @@ def _build_fragments(path: Path, fragments: int) -> None:
     lance.LanceDataset.commit(str(path), operation, read_version=dataset.version)
 
 
-def _build_small(path: Path, fragments: int) -> None:
+def _build_fragments_of(rows: int, path: Path, fragments: int) -> None:
     rng = np.random.default_rng(SEED)
     for number in range(fragments):
-        data = pa.table(columns(rng, number * _SMALL, _SMALL))
+        data = pa.table(columns(rng, number * rows, rows))
         lance.write_dataset(data, str(path), mode="append" if number else "create")
 
 
@@ -174,7 +175,8 @@ TABLES = {
     "nullable": TableKind(_build_nullable, 1_000_000, 100_000),
     "nested": TableKind(_build_nested, 1_000_000, 100_000),
     "stable": TableKind(_build_stable, 1_000_000, 100_000),
-    "small": TableKind(_build_small, 100, 100),
+    "small": TableKind(partial(_build_fragments_of, _SMALL), 100, 100),
+    "tiny": TableKind(partial(_build_fragments_of, _TINY), 1_000, 200),
     "wide": TableKind(_build_wide, 2_500_000, 500_000),
 }
 

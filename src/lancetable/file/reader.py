@@ -48,7 +48,7 @@ class FileReader:
     def __init__(
         self, file: ReadableFile, path: str, columns: Mapping[int, int] | None = None
     ) -> None:
-        self._file = file
+        self.file = file
         self.path = path
         with Placed(path, "footer"):
             self._footer, self._tail, self._tail_start = _read_tail(file)
@@ -117,16 +117,16 @@ class FileReader:
             raise InputError(f"{self.path}: row {int(rows[-1])} is behind the last of {self.rows}")
         if self._footer.version == V2_0:
             return self._read_v20(fields, rows)
-        if GATHER is not None and self._file.is_mapped and not isinstance(rows, range):
+        if GATHER is not None and self.file.is_mapped and not isinstance(rows, range):
             return self._gather(GATHER, fields, rows)
         return self._decode(fields, rows)
 
     def cards(self, field: Field) -> FieldCards | None:
         """Return where single rows of a field are found; None when they cannot be gathered."""
         found = self._cards.get(id(field))
-        if found is None and self._footer.version != V2_0 and self._file.is_mapped:
+        if found is None and self._footer.version != V2_0 and self.file.is_mapped:
             # The plans keep the field, so that its identity stays its own.
-            cards = [LeafCards(plan, self._file, self._opened) for plan in self._plans_of(field)]
+            cards = [LeafCards(plan, self.file, self._opened) for plan in self.plans_of(field)]
             found = self._cards[id(field)] = cards
         return found
 
@@ -142,13 +142,13 @@ class FileReader:
 
     def _decode(self, fields: Sequence[Field], rows: Rows) -> list[list[pa.Array]]:
         """Read rows page by page."""
-        plans = [plan for field in fields for plan in self._plans_of(field)]
-        if len(rows) == 1 and self._file.is_mapped:
+        plans = [plan for field in fields for plan in self.plans_of(field)]
+        if len(rows) == 1 and self.file.is_mapped:
             cells = self._read_cells(plans, int(rows[0]))
             if cells is not None:
                 return cells
         runs = iter(self._read_leaves(plans, rows))
-        found = [self._field_chunks(field, self._plans_of(field), runs) for field in fields]
+        found = [self._field_chunks(field, self.plans_of(field), runs) for field in fields]
         self._check_lengths(fields, found, len(rows))
         return found
 
@@ -177,7 +177,7 @@ class FileReader:
         if opened is None:
             page = self._column(number).pages[index]
             layout = cast("Layout", page.description)
-            opened = run(self._file, layout.open(page, is_mapped=True))
+            opened = run(self.file, layout.open(page, is_mapped=True))
             self._open_pages[number, index] = opened
         return opened
 
@@ -223,7 +223,7 @@ class FileReader:
             readings.append(
                 self._guarded(read_field(field, columns, rows), f"field {field.name!r}")
             )
-        found = drive(self._file, readings)
+        found = drive(self.file, readings)
         self._check_lengths(fields, found, len(rows))
         self._check_text(fields, found)
         for number, field in enumerate(fields):
@@ -252,7 +252,8 @@ class FileReader:
                     for chunk in chunks:
                         chunk.validate(full=True)
 
-    def _plans_of(self, field: Field) -> list[LeafPlan]:
+    def plans_of(self, field: Field) -> list[LeafPlan]:
+        """Return the leaves of a field and the columns they are in."""
         known = self._plans.get(id(field))
         if known is None:
             # The field is kept beside its plans so that its identity stays its own.
@@ -275,7 +276,7 @@ class FileReader:
 
     def _read_leaves(self, plans: Sequence[LeafPlan], rows: Rows) -> Iterator[list[LeafRun]]:
         picked = [plan.column.pick(scaled(rows, plan.leaf.factor)) for plan in plans]
-        if self._file.is_mapped:
+        if self.file.is_mapped:
             for plan, parts in zip(plans, picked, strict=True):
                 if len(parts) > 1 and not isinstance(rows, range) and plan.is_simple:
                     together = self._strided_rows(plan, rows)
@@ -289,7 +290,7 @@ class FileReader:
             self._guarded(self._page(plan, index, inside), f"column {plan.number} page {index}")
             for plan, index, inside in every
         ]
-        file = hold(self._file, [(plan.column.pages[n], inside) for plan, n, inside in every])
+        file = hold(self.file, [(plan.column.pages[n], inside) for plan, n, inside in every])
         done = iter(drive(file, readings))
         for plan, parts in zip(plans, picked, strict=True):
             yield [self._translated(plan, next(done)) for _ in parts]
@@ -302,12 +303,12 @@ class FileReader:
         if found is None:
             return None
         with Placed(self.path, f"column {plan.number}"):
-            return LeafRun(found.read(self._file, rows, plan.kind), ())
+            return LeafRun(found.read(self.file, rows, plan.kind), ())
 
     def _mapped_page(self, plan: LeafPlan, index: int, rows: Rows) -> LeafRun:
         """Read a page whose bytes are at hand; nothing is gained by reading several together."""
         try:
-            found = run(self._file, self._page(plan, index, rows))
+            found = run(self.file, self._page(plan, index, rows))
         except Exception as cause:
             where = f"column {plan.number} page {index}"
             raise explained(cause, self.path, where) from cause
@@ -323,7 +324,7 @@ class FileReader:
         key = (plan.number, index)
         opened = self._open_pages.get(key)
         if opened is None:
-            opened = yield from layout.open(page, is_mapped=self._file.is_mapped)
+            opened = yield from layout.open(page, is_mapped=self.file.is_mapped)
             self._open_pages[key] = opened
         entries: Entries = yield from opened.read(rows)
         return leaf_run(entries, layout.layers, plan.kind, plan.leaf.widths)
@@ -382,7 +383,7 @@ class FileReader:
     def _view(self, start: int, stop: int) -> memoryview:
         if start >= self._tail_start:
             return self._tail[start - self._tail_start : stop - self._tail_start]
-        return self._file.read_ranges([ByteRange(start, stop)])[0]
+        return self.file.read_ranges([ByteRange(start, stop)])[0]
 
     def _bytes(self, start: int, stop: int) -> bytes:
         return bytes(self._view(start, stop))

@@ -24,6 +24,7 @@ from lancetable.fragment.copy import CopyTarget, copy_fragments
 from lancetable.fragment.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.system import FIRST_VERSION
+from lancetable.fragment.together import read_live_together
 from lancetable.fragment.writer import (
     WriteOptions,
     file_version,
@@ -123,8 +124,45 @@ class _Reading:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all live rows in order."""
         pace = guess((self.plan.early, self.plan.late), self.readers.source.manifest.fragments)
-        for position in range(len(self.readers)):
-            yield from self._fragment(position, pace)
+        position = 0
+        while position < len(self.readers):
+            stop = self._fitting(position, pace)
+            together = self._together(range(position, stop), pace)
+            if together is None:
+                for each in range(position, stop):
+                    yield from self._fragment(each, pace)
+            else:
+                yield from together
+            position = stop
+
+    def _fitting(self, first: int, pace: Pace) -> int:
+        """Return the end of the fragments that fit into one window, or of a single one."""
+        fragments = self.readers.source.manifest.fragments
+        room = pace.rows(self.window_bytes)
+        stop = first
+        while stop < len(fragments):
+            room -= fragments[stop].physical_rows or room + 1
+            if room < 0:
+                break
+            stop += 1
+        return max(stop, first + 1)
+
+    def _together(self, positions: range, pace: Pace) -> list[pa.RecordBatch] | None:
+        """Return the rows of several fragments; None when they must be read one by one."""
+        if len(positions) == 1 or self.plan.blobs:
+            return None
+        readers = [self.readers[position] for position in positions]
+        columns = read_live_together(readers, self.plan.late)
+        for reader in readers:
+            reader.opened.release()
+        if columns is None:
+            return None
+        rows = sum(map(len, columns[0]))
+        if not rows:
+            return []
+        pace.learn(rows, bytes_of(columns))
+        done = finish(self.plan, rows, columns)
+        return aligned(dict(zip(self.plan.schema.names, done.columns, strict=True)), rows)
 
     def _fragment(self, position: int, pace: Pace) -> Iterator[pa.RecordBatch]:
         opened = self.readers[position].opened

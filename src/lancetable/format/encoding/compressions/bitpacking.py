@@ -57,7 +57,9 @@ class InlineBitpacking:
         widths = self._widths(pieces, counts)
         out = unpack_blocks(pieces.data, pieces.starts + word, widths, self.bits)
         if (counts[:-1] != BLOCK).any():
-            return FixedWidth(out[np.arange(BLOCK) < counts[:, None]], word)
+            blocks = np.arange(len(counts)) * (BLOCK * word)
+            pieces = Ragged(out.reshape(-1).view(np.uint8), blocks, counts * word)
+            return FixedWidth(join(pieces).view(out.dtype), word)
         return FixedWidth(out.reshape(-1)[: int(counts.sum())], word)
 
     def prepare(self, chunks: Chunks) -> PackedChunks:

@@ -1,0 +1,107 @@
+"""Mini-block pages of many files as one page, so that they are decoded in one step.
+
+The chunks of a page know nothing of their page but its description. Pages that are described alike
+can therefore stand one behind the other: their chunks make the chunks of one long page, in which
+also chunks in the middle may hold few values. Dictionaries and row indices belong to one page, and
+pages that have them are not joined.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from lancetable.errors import CorruptError
+from lancetable.format.encoding.base import Bytes, Integers, Page, PageBuffer
+from lancetable.format.encoding.compressions.bitpacking import InlineBitpacking
+from lancetable.format.encoding.compressions.flat import Flat
+from lancetable.format.encoding.compressions.rle import Rle
+from lancetable.format.encoding.compressions.variable import Variable
+from lancetable.format.encoding.entries import Entries
+from lancetable.format.encoding.kernels.ragged import empty_bytes
+from lancetable.format.encoding.kernels.tables import ChunkTable
+from lancetable.format.encoding.layouts.miniblock import (
+    LARGEST_CHUNK_VALUES,
+    ChunkTables,
+    MiniBlock,
+    MiniBlockPage,
+)
+
+JOINABLE = (Flat, InlineBitpacking, Rle, Variable)
+"""Compressions whose chunks decode alike, however many values those before them hold."""
+
+
+class StoredPage(NamedTuple):
+    """The bytes of a page and how many values it holds."""
+
+    words: memoryview
+    chunks: memoryview
+    items: int
+
+
+def shape_of(description: object) -> tuple[object, ...] | None:
+    """Return what pages that can be joined have in common; None for a page that cannot."""
+    if not isinstance(description, MiniBlock) or not description.items:
+        return None
+    if description.dictionary is not None or description.has_row_index:
+        return None
+    if len(description.layers.items) != 1 or not isinstance(description.values, JOINABLE):
+        return None
+    return description.shape, description.values, description.layers
+
+
+def read_joined(layout: MiniBlock, pages: Sequence[StoredPage]) -> Entries:
+    """Decode all values of pages that are described alike.
+
+    Raises:
+        CorruptError: a page is damaged; which one is not known.
+    """
+    table = _table(pages, 4 if layout.shape.is_large else 2)
+    size, items = int(table.starts[-1]), int(table.firsts[-1])
+    data = empty_bytes(size)
+    np.concatenate([np.frombuffer(page.chunks, np.uint8) for page in pages], out=data)
+    page = Page(items, 0, (PageBuffer(0, 0), PageBuffer(0, size)), layout)
+    tables = ChunkTables(table, None, None)
+    opened = MiniBlockPage(replace(layout, items=items), page, tables, is_mapped=True)
+    return _answered(opened, items, data)
+
+
+def _answered(opened: MiniBlockPage, items: int, data: Bytes) -> Entries:
+    """Read all of a page whose only request is for its chunks."""
+    reading = opened.read(range(items))
+    try:
+        wanted = next(reading)
+        while True:
+            wanted = reading.send([data.data[span.start : span.stop] for span in wanted])
+    except StopIteration as finished:
+        entries: Entries = finished.value
+        return entries
+
+
+def _table(pages: Sequence[StoredPage], width: int) -> ChunkTable:
+    """Read the chunk words of all pages; the last chunk of each holds what remains."""
+    if any(len(page.words) % width or not len(page.words) for page in pages):
+        raise CorruptError("the chunk words of a page have an odd size")
+    words = np.frombuffer(b"".join(page.words for page in pages), f"<u{width}").astype(np.int64)
+    ends = np.cumsum([len(page.words) // width for page in pages])
+    firsts = np.concatenate([[0], ends[:-1]])
+    starts = _edges(((words >> 4) + 1) * 8)
+    if (starts[ends] - starts[firsts] != [len(page.chunks) for page in pages]).any():
+        raise CorruptError("the chunks of a page take other bytes than their words say")
+    counts = np.left_shift(1, words & 15)
+    counts[ends - 1] = 0
+    if ((counts < 2).sum()) != len(pages):
+        raise CorruptError("a chunk that is not the last holds a single value")
+    before = _edges(counts)
+    last = np.array([page.items for page in pages]) - (before[ends] - before[firsts])
+    if (last < 1).any() or (last > LARGEST_CHUNK_VALUES).any():
+        raise CorruptError("the chunks of a page do not add up to its values")
+    counts[ends - 1] = last
+    return ChunkTable(starts, counts, _edges(counts), 0)
+
+
+def _edges(sizes: Integers) -> Integers:
+    edges = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=edges[1:])
+    return edges
