@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -83,7 +83,7 @@ def rewrite(path: Path, table: lt.Table, change: Callable[[Fragment], Fragment])
     """Write the latest manifest again with other fragments."""
     snapshot = table._snapshot
     fragments = tuple(change(one) for one in snapshot.manifest.fragments)
-    manifest = replace(snapshot.manifest, fragments=fragments, transaction_section=None)
+    manifest = snapshot.manifest._replace(fragments=fragments, transaction_section=None)
     encoded = encode_manifest(manifest, "", index_section=None, transaction=None)
     (path / snapshot.manifest_path).write_bytes(encoded.content)
 

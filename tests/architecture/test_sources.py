@@ -16,7 +16,8 @@ FOREIGN = {"lance", "pylance", "pyspark"}
 HEAVY = {"boto3", "lance", "numpy", "obstore", "pandas", "pyarrow", "pyroaring", "pyspark"}
 HEAVY |= {"sqlglot", "zstandard"}
 # Parts of the standard library that take milliseconds; typer needs some of them.
-SLOW = {"asyncio", "concurrent", "http", "logging", "urllib", "uuid"}
+SLOW = {"asyncio", "concurrent", "dataclasses", "http", "inspect", "logging", "pathlib"}
+SLOW |= {"urllib", "uuid"}
 
 OWN = sorted(path for path in SOURCES.rglob("*.py") if GENERATED not in path.parents)
 PACKAGES = sorted(path.parent for path in SOURCES.rglob("__init__.py"))

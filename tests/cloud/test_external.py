@@ -16,10 +16,10 @@ from lancetable.store import (
     KeyValueManifests,
     ManifestEntry,
     ManifestStore,
-    MemoryStore,
     Store,
     TableLocation,
 )
+from lancetable.store.memory import MemoryStore
 from lancetable.store.sqlite import SqliteManifests
 from lancetable.store.wrap import WrappedStore
 from tests.contracts.test_manifest_store import Pairs

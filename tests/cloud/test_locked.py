@@ -4,7 +4,6 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pytest
@@ -12,7 +11,8 @@ import pytest
 import lancetable as lt
 from lancetable.commit.locked import LockedStore
 from lancetable.commit.versions import load
-from lancetable.store import MemoryStore, Store, TableLocation
+from lancetable.store import Store, TableLocation
+from lancetable.store.memory import MemoryStore
 
 
 class PlainStore(MemoryStore):
@@ -25,12 +25,12 @@ class PlainStore(MemoryStore):
         raise lt.UnsupportedError("this store cannot tell who was first")
 
 
-@dataclass(frozen=True, slots=True)
 class Place(TableLocation):
-    store: Store | None = None
+    def __init__(self, uri: str, *, store: Store) -> None:
+        super().__init__(uri)
+        self.store = store
 
     def open(self) -> Store:
-        assert self.store is not None
         return self.store
 
 

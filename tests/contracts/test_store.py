@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from lancetable.errors import ExistsError, FileNotFoundInStoreError
-from lancetable.store import ByteRange, LocalStore, MemoryStore, Store
+from lancetable.store import ByteRange, LocalStore, Store
+from lancetable.store.memory import MemoryStore
 from tests.servers.places import Place
 
 Make = Callable[[dict[str, bytes]], Store]

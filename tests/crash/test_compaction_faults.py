@@ -13,7 +13,7 @@ import lancetable as lt
 from lancetable.commit.reuse import load_reuse
 from lancetable.commit.versions import load
 from lancetable.format.manifest.reuse import codec
-from lancetable.store import MemoryStore
+from lancetable.store.memory import MemoryStore
 from lancetable.store.wrap import Moment
 from tests.conftest import GOLDEN
 from tests.crash.aftermath import check_whole, paths, state

@@ -5,7 +5,7 @@ what it held before or after, and the same change can be made again.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -52,14 +52,15 @@ class GatedStore(WrappedStore):
         return self._gate.pass_through(action)
 
 
-@dataclass(frozen=True, slots=True)
 class GatedLocation(TableLocation):
     """A location all of whose stores are behind one gate."""
 
-    gate: Gate = field(default_factory=lambda: Gate(1 << 30, is_late=False))
+    def __init__(self, uri: str, *, gate: Gate) -> None:
+        super().__init__(uri)
+        self.gate = gate
 
     def open(self) -> Store:
-        return GatedStore(TableLocation.open(self), self.gate)
+        return GatedStore(super().open(), self.gate)
 
 
 def prepared(path: Path) -> None:

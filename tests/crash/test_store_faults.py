@@ -5,7 +5,6 @@ proven failure leaves no file of its own behind, and the next change works.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,7 +13,8 @@ import pytest
 import lancetable as lt
 from lancetable.commit.versions import load
 from lancetable.operations.create import create
-from lancetable.store import MemoryStore, Store, TableLocation
+from lancetable.store import Store, TableLocation
+from lancetable.store.memory import MemoryStore
 from lancetable.store.wrap import CountingStore, FaultyStore, Moment
 from tests.acts import ACTS, by_turns, make_base, rows_from
 from tests.crash.aftermath import check_whole, paths, state
@@ -43,14 +43,14 @@ class ArmedStore(FaultyStore):
         return super().call(verb, path, action)
 
 
-@dataclass(frozen=True, slots=True)
 class Place(TableLocation):
     """A location that always opens the same store."""
 
-    store: Store | None = None
+    def __init__(self, uri: str, *, store: Store) -> None:
+        super().__init__(uri)
+        self.store = store
 
     def open(self) -> Store:
-        assert self.store is not None
         return self.store
 
 

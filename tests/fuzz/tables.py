@@ -13,7 +13,8 @@ from lancetable import Table
 from lancetable.commit import versions
 from lancetable.format.manifest.envelope import FOOTER, manifest_message, seal
 from lancetable.format.proto import rowids_pb2, table_pb2
-from lancetable.store import MemoryStore, Store
+from lancetable.store import Store
+from lancetable.store.memory import MemoryStore
 from tests.fuzz.messages import damage_message
 from tests.fuzz.mutate import damage
 

@@ -94,9 +94,9 @@ def apply(manifest: Manifest, operation: Operation, context: Context) -> State:
         made, segments = cloned(manifest, operation, context.indices())
         stamp = stamp._replace(version=manifest.version, branch=made.branch)
         # Only where the files are is told anew, so nothing follows from it.
-        same = replace(made, fragments=manifest.fragments)
+        same = made._replace(fragments=manifest.fragments)
         done = finished(manifest, same, segments, stamp)
-        return State(replace(done, fragments=made.fragments), segments)
+        return State(done._replace(fragments=made.fragments), segments)
     state = _applied(manifest, operation, context)
     return State(finished(manifest, state.manifest, state.indices, stamp), state.indices)
 
@@ -121,7 +121,7 @@ def _applied(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
             return _restored(manifest, version, context)
         case ReserveFragments(count):
             reserved = next_fragment_id(manifest) + count - 1
-            return State(replace(manifest, max_fragment_id=reserved))
+            return State(manifest._replace(max_fragment_id=reserved))
         case Update():
             return _updated(manifest, operation, context)
         case Project():
@@ -136,7 +136,7 @@ def _applied(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
             )
             return State(manifest, segments)
         case UpdateBases(bases):
-            return State(replace(manifest, base_paths=with_bases(manifest.base_paths, bases)))
+            return State(manifest._replace(base_paths=with_bases(manifest.base_paths, bases)))
         case Unknown(name):
             raise UnsupportedError(f"operation {name!r} is not known to this release")
         case Clone():
@@ -169,7 +169,7 @@ def _added(
     if added and _is_stable(manifest):
         added, next_row_id = lineage.number_new(added, next_row_id, manifest.version + 1, origins)
     edited = EditedFragments(manifest.fragments, changed=changed, removed=removed, added=added)
-    return replace(manifest, fragments=edited, next_row_id=next_row_id)
+    return manifest._replace(fragments=edited, next_row_id=next_row_id)
 
 
 def _changed(
@@ -200,7 +200,7 @@ def _deleted(
 ) -> State:
     changed = _changed(manifest, updated, removed)
     edited = EditedFragments(manifest.fragments, changed=changed, removed=removed)
-    made = replace(manifest, fragments=edited)
+    made = manifest._replace(fragments=edited)
     if not removed:
         return State(made)
     segments = context.indices()
@@ -208,8 +208,7 @@ def _deleted(
 
 
 def _overwritten(manifest: Manifest, operation: Overwrite, context: Context) -> State:
-    emptied = replace(
-        manifest,
+    emptied = manifest._replace(
         fragments=(),
         schema=operation.schema,
         config={**(manifest.config or {}), **operation.config_upsert_values},
@@ -222,7 +221,7 @@ def _overwritten(manifest: Manifest, operation: Overwrite, context: Context) -> 
     if operation.initial_bases:
         if manifest.version:
             raise InputError("base paths can be given with the first version of a table only")
-        emptied = replace(emptied, base_paths=with_bases((), operation.initial_bases))
+        emptied = emptied._replace(base_paths=with_bases((), operation.initial_bases))
     return State(_added(emptied, operation.fragments), ())
 
 
@@ -247,14 +246,13 @@ def _rewritten(manifest: Manifest, operation: Rewrite, context: Context) -> Stat
     after = coverage.after_rewrite(
         segments, numbered, stable_row_ids=_is_stable(manifest), load=context.reuse
     )
-    return State(replace(manifest, fragments=edited), None if after == tuple(segments) else after)
+    return State(manifest._replace(fragments=edited), None if after == tuple(segments) else after)
 
 
 def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
     segments = context.indices()
     if context.enable_row_ids:
-        manifest = replace(
-            manifest,
+        manifest = manifest._replace(
             reader_flags=manifest.reader_flags | _STABLE,
             writer_flags=manifest.writer_flags | _STABLE,
         )
@@ -262,7 +260,7 @@ def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
         manifest.schema, operation.schema
     ):
         # Columns of nulls: no fragment has to be looked at.
-        made = replace(manifest, schema=operation.schema)
+        made = manifest._replace(schema=operation.schema)
         return _with_retained(made, segments, segments, context)
     fragments = [tidy(fragment, operation.schema) for fragment in operation.fragments]
     next_row_id = manifest.next_row_id
@@ -281,8 +279,7 @@ def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
     fragments.sort(key=lambda fragment: fragment.id)
     if len({fragment.id for fragment in fragments}) != len(fragments):
         raise InputError("two fragments of the merged table share one id")
-    made = replace(
-        manifest,
+    made = manifest._replace(
         fragments=tuple(fragments),
         schema=operation.schema,
         next_row_id=next_row_id,
@@ -306,8 +303,7 @@ def _restored(manifest: Manifest, version: int, context: Context) -> State:
             "version, or clone it"
         )
     used = max(next_fragment_id(manifest), next_fragment_id(old)) - 1
-    made = replace(
-        old,
+    made = old._replace(
         version=manifest.version,
         max_fragment_id=used if used >= 0 else None,
         next_row_id=max(manifest.next_row_id, old.next_row_id),
@@ -371,9 +367,9 @@ def _projected(manifest: Manifest, operation: Project, context: Context) -> Stat
         if len(files) != len(fragment.files):
             # A fragment without any file could not tell how many rows it has.
             changed[fragment.id] = fragment._replace(files=files or fragment.files[:1])
-    schema = replace(operation.schema, metadata=manifest.schema.metadata)
-    made = replace(
-        manifest, schema=schema, fragments=EditedFragments(manifest.fragments, changed=changed)
+    schema = operation.schema._replace(metadata=manifest.schema.metadata)
+    made = manifest._replace(
+        schema=schema, fragments=EditedFragments(manifest.fragments, changed=changed)
     )
     segments = context.indices()
     return _with_retained(made, segments, segments, context)
@@ -391,7 +387,7 @@ def _replaced(manifest: Manifest, replacements: Sequence[Replacement], context: 
         changed[id_] = with_file(changed.get(id_, found[id_]), file)
         if _is_stable(manifest):
             changed[id_] = lineage.touch_all(changed[id_], manifest.version + 1)
-    made = replace(manifest, fragments=EditedFragments(manifest.fragments, changed=changed))
+    made = manifest._replace(fragments=EditedFragments(manifest.fragments, changed=changed))
     before = tuple(context.indices())
     replaced_fields = frozenset(id_ for listed in fields for id_ in listed)
     after = coverage.without_values(before, changed.keys(), replaced_fields, context.reuse)

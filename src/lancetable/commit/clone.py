@@ -5,7 +5,6 @@ path that leads there. A deep clone has copies of all files, so every file is it
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from lancetable.commit.transaction import Clone
 from lancetable.format.manifest import BasePath, Fragment, IndexSegment, Manifest
@@ -36,8 +35,8 @@ def cloned(
         fragments = below_base(manifest.fragments, new_base)
     else:
         fragments = tuple(_moved(fragment, place) for fragment in manifest.fragments)
-    segments = tuple(replace(segment, base_id=place(segment.base_id)) for segment in indices)
-    made = replace(manifest, fragments=fragments, base_paths=bases, branch=operation.branch_name)
+    segments = tuple(segment._replace(base_id=place(segment.base_id)) for segment in indices)
+    made = manifest._replace(fragments=fragments, base_paths=bases, branch=operation.branch_name)
     return made, segments
 
 

@@ -262,7 +262,7 @@ class _Commit:
         if not self.options.detached:
             refresh_hint(store, encoded.manifest.version)
         discard(store, rebase.superseded)
-        return replace(tip.snapshot, manifest=encoded.manifest, manifest_path=path)
+        return tip.snapshot._replace(manifest=encoded.manifest, manifest_path=path)
 
     def _rebased(self, operation: Operation, tip: Snapshot, merge: frozenset[int]) -> Rebase:
         if self.moves is not None and isinstance(operation, Rewrite):
@@ -279,7 +279,7 @@ class _Commit:
         message = encode_transaction(mine)
         manifest, scheme = state.manifest, Scheme.DETACHED
         if self.options.detached:
-            manifest = replace(manifest, version=DETACHED_BIT | secrets.randbits(63))
+            manifest = manifest._replace(version=DETACHED_BIT | secrets.randbits(63))
         else:
             scheme = scheme_of(snapshot)
         path = manifest_path(manifest.version, scheme)

@@ -5,7 +5,6 @@ that set: only those that still exist count.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import replace
 from datetime import datetime
 from uuid import uuid4
 
@@ -34,7 +33,7 @@ def covering(segment: IndexSegment, fragment_ids: Iterable[int]) -> IndexSegment
     """Return a segment that describes these fragments."""
     from lancetable.format.manifest.roaring import encode_bitmap  # noqa: PLC0415 - needs pyroaring
 
-    return replace(segment, fragment_bitmap=encode_bitmap(sorted(fragment_ids)))
+    return segment._replace(fragment_bitmap=encode_bitmap(sorted(fragment_ids)))
 
 
 def after_create(segments: Sequence[IndexSegment], operation: CreateIndex) -> Segments:
@@ -100,8 +99,7 @@ def after_rewrite(
 
 
 def _rewritten(segment: IndexSegment, index: RewrittenIndex) -> IndexSegment:
-    return replace(
-        segment,
+    return segment._replace(
         uuid=index.new_id,
         type_url=index.type_url or segment.type_url,
         details=index.details if index.type_url else segment.details,
@@ -211,8 +209,7 @@ def after_merge_of_log(
     if not any(segment.name == MEM_WAL for segment in segments):
         raise InputError("the table has no write-ahead log whose progress could be recorded")
     return tuple(
-        replace(
-            segment,
+        segment._replace(
             uuid=str(uuid4()),
             dataset_version=version,
             created_at=now,

@@ -11,7 +11,6 @@ external store is at most one version behind, and only until somebody looks.
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 from uuid import uuid4
 
@@ -178,18 +177,16 @@ class ExternalStore(WrappedStore):
             self.inner.delete(staged)
 
 
-@dataclass(frozen=True, slots=True)
 class ExternalLocation(TableLocation):
     """A table whose versions are recorded in an external manifest store."""
 
-    manifests: ManifestStore | None = None
+    def __init__(self, place: TableLocation, manifests: ManifestStore) -> None:
+        super().__init__(place.uri, place.options, place.durability, place.credentials)
+        self.manifests = manifests
 
     def open(self) -> Store:
         """Return the store of this folder, its manifests recorded elsewhere."""
-        # Not super(): a class with slots is made twice, and super() finds the first.
-        inner = TableLocation.open(self)
-        if self.manifests is None:
-            return inner
+        inner = super().open()
         return ExternalStore(inner, self.manifests, base_of(inner))
 
 

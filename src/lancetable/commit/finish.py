@@ -1,7 +1,6 @@
 """What follows from the content of a version: its feature flags and the largest ids in use."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -66,8 +65,7 @@ def finished(
     lasting = made.max_allocated_field_id
     if lasting is not None:
         lasting = max(lasting, *(field.id for field in made.schema.walk()))
-    return replace(
-        made,
+    return made._replace(
         **stamp._asdict(),
         max_fragment_id=max(known, default=None),
         reader_flags=reader,

@@ -6,7 +6,6 @@ writer in at a time, on all machines. All writers of the table must use the same
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from lancetable.commit.external import version_of
@@ -39,14 +38,13 @@ class LockedStore(WrappedStore):
         """Return quietly: the lock decides."""
 
 
-@dataclass(frozen=True, slots=True)
 class LockedLocation(TableLocation):
     """A table whose versions are made under a lock."""
 
-    lock: CommitLock | None = None
+    def __init__(self, place: TableLocation, lock: CommitLock) -> None:
+        super().__init__(place.uri, place.options, place.durability, place.credentials)
+        self.lock = lock
 
     def open(self) -> Store:
         """Return the store of this folder, its manifests created under the lock."""
-        # Not super(): a class with slots is made twice, and super() finds the first.
-        inner = TableLocation.open(self)
-        return inner if self.lock is None else LockedStore(inner, self.lock)
+        return LockedStore(super().open(), self.lock)

@@ -1,7 +1,6 @@
 """What do configuration and metadata become after they were updated."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from lancetable.commit.transaction import MapUpdate, UpdateConfig
 from lancetable.errors import InputError
@@ -18,17 +17,16 @@ def updated_config(manifest: Manifest, operation: UpdateConfig) -> Manifest:
     """
     schema = manifest.schema
     if operation.schema_metadata is not None:
-        schema = replace(schema, metadata=updated(schema.metadata, operation.schema_metadata))
+        schema = schema._replace(metadata=updated(schema.metadata, operation.schema_metadata))
     if operation.field_metadata:
         known = {field.id for field in schema.walk()}
         missing = operation.field_metadata.keys() - known
         if missing:
             raise InputError(f"there is no field with the id {min(missing)} to describe")
         fields = tuple(_described(field, operation.field_metadata) for field in schema.fields)
-        schema = replace(schema, fields=fields)
+        schema = schema._replace(fields=fields)
     config, table = operation.config, operation.table_metadata
-    return replace(
-        manifest,
+    return manifest._replace(
         schema=schema,
         config=manifest.config if config is None else updated(manifest.config or {}, config),
         table_metadata=(
@@ -54,7 +52,7 @@ def _described(field: Field, updates: Mapping[int, MapUpdate]) -> Field:
     children = tuple(_described(child, updates) for child in field.children)
     update = updates.get(field.id)
     if update is None:
-        return field if children == field.children else replace(field, children=children)
+        return field if children == field.children else field._replace(children=children)
     metadata = updated(field.metadata, update)
     position = primary_key_position(metadata)
     if position is None and primary_key_position(field.metadata) is None:
@@ -63,8 +61,7 @@ def _described(field: Field, updates: Mapping[int, MapUpdate]) -> Field:
     extension = field.extension_name
     if EXTENSION_NAME in field.metadata or EXTENSION_NAME in metadata:
         extension = metadata.get(EXTENSION_NAME, "")
-    return replace(
-        field,
+    return field._replace(
         children=children,
         metadata=metadata,
         primary_key_position=position,

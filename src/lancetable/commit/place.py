@@ -38,16 +38,17 @@ def locate(
         if manifest_store is not None or commit_lock is not None:
             raise InputError(f"{uri}: the address names its manifest store; give no other")
         uri, manifest_store = _dynamodb(uri, settings, credentials)
+    plain = TableLocation(uri, settings, durability, credentials)
     # Most tables need neither, and opening one is quick without them.
     if manifest_store is not None:
         from lancetable.commit.external import ExternalLocation  # noqa: PLC0415
 
-        return ExternalLocation(uri, settings, durability, credentials, manifest_store)
+        return ExternalLocation(plain, manifest_store)
     if commit_lock is not None:
         from lancetable.commit.locked import LockedLocation  # noqa: PLC0415
 
-        return LockedLocation(uri, settings, durability, credentials, commit_lock)
-    return TableLocation(uri, settings, durability, credentials)
+        return LockedLocation(plain, commit_lock)
+    return plain
 
 
 def _dynamodb(

@@ -5,7 +5,6 @@ Readers translate addresses by it; a segment that was built anew needs it no mor
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import uuid4
@@ -98,7 +97,7 @@ def write_reuse(
         created_at=datetime.now(UTC),
     )
     if segment is not None:
-        made = replace(made, metadata=segment.metadata)
+        made = made._replace(metadata=segment.metadata)
     if encoded.external is None:
         return WrittenReuse(made)
     path = f"{index_folder(made.uuid)}/{EXTERNAL_NAME}"

@@ -4,8 +4,7 @@ Files of a version usually lie below the table. A file with a base id lies below
 paths of the manifest instead, which may be anywhere; its own path must not leave that base.
 """
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from lancetable.errors import CorruptError, FileNotFoundInStoreError
 from lancetable.format.manifest import (
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     from lancetable.commit.transaction import Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """A version of a table.
 
     ``location`` is the table's root; ``store`` holds the files of this version, which for a branch

@@ -13,7 +13,6 @@
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -279,7 +278,7 @@ def _as_filed(field: Field) -> Field:
         return Field(field.name, field.id, "struct", field.nullable, _BLOB_PARTS, _BLOB_METADATA)
     if not field.children:
         return field
-    return replace(field, children=tuple(_as_filed(child) for child in field.children))
+    return field._replace(children=tuple(_as_filed(child) for child in field.children))
 
 
 def _encode_column(column: WrittenColumn, version: FileVersion) -> bytes:

@@ -9,7 +9,7 @@ once per shape and kept.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from lancetable.format.manifest.model import DataFile
@@ -135,7 +135,7 @@ def prune(field: Field, ids: frozenset[int]) -> Field | None:
         return None
     if all(pruned is child for child, pruned in children):
         return field
-    return replace(field, children=kept)
+    return field._replace(children=kept)
 
 
 def is_single_column(field: Field) -> bool:

@@ -231,7 +231,7 @@ def _with_fields(
     for path, arrow in zip(paths, columns, strict=True):
         made = numbered(arrow, next_id)
         steps = split_path(path)
-        schema = added_field(schema, steps[:-1], replace(made, name=steps[-1]))
+        schema = added_field(schema, steps[:-1], made._replace(name=steps[-1]))
         ids.append(made.id)
         next_id += sum(1 for _ in made.walk())
     return schema, ids

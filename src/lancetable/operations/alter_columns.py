@@ -7,7 +7,6 @@
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from lancetable.commit.committer import commit
 from lancetable.commit.snapshot import Snapshot
@@ -81,7 +80,7 @@ def set_nullable(
     """
 
     def change(schema: Schema) -> Schema:
-        return changed_field(schema, name, lambda field: replace(field, nullable=nullable))
+        return changed_field(schema, name, lambda field: field._replace(nullable=nullable))
 
     return _project(snapshot, change, (name,), options, forbids=None if nullable else name)
 

@@ -6,8 +6,6 @@
    the old column. Indices on the column go.
 """
 
-from dataclasses import replace
-
 import pyarrow as pa
 
 from lancetable.commit.committer import commit
@@ -74,4 +72,4 @@ def _cast(old: Field, type_: pa.DataType, id_: int) -> Field:
         if key not in {EXTENSION_NAME, EXTENSION_METADATA}
     }
     made = numbered(pa.field(old.name, type_, metadata=metadata), id_)
-    return replace(made, nullable=old.nullable)
+    return made._replace(nullable=old.nullable)

@@ -15,7 +15,7 @@ Segments of other kinds are left as they are and do not describe the new fragmen
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import uuid4
 
@@ -301,7 +301,7 @@ def _bitmap(work: _Work, moved: MovedRows) -> tuple[IndexFile, ...]:
     metadata = dict(stored.schema.metadata)
     if "lance:index_stats" in metadata:
         metadata["lance:index_stats"] = json.dumps({"num_bitmaps": count}, separators=(",", ":"))
-    schema = replace(stored.schema, metadata=metadata)
+    schema = stored.schema._replace(metadata=metadata)
     return (work.write(name, stored, iter(batches), schema),)
 
 

@@ -5,7 +5,6 @@
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace as with_values
 from typing import cast
 
 from lancetable.commit.committer import commit as commit_operation
@@ -57,7 +56,7 @@ def field_update(
     for path, entries in columns.items():
         *above, field = resolve(schema, path)
         update = map_update(entries, replace=replace)
-        after = with_values(field, metadata=updated(field.metadata, update))
+        after = field._replace(metadata=updated(field.metadata, update))
         _refuse_other_storage(path, field, after)
         knobs_of(after, above[0] if above else after)
         updates[field.id] = update

@@ -4,7 +4,6 @@ Fields are named by paths through structs, such as ``a.b.c``. The ids of all oth
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from lancetable.errors import SchemaError
 from lancetable.format.schema.model import Field, Schema
@@ -20,7 +19,7 @@ def changed_field(schema: Schema, path: str, change: Callable[[Field], Field]) -
     """
     chain = _chain(schema, path)
     fields = tuple(_changed(field, chain[-1].id, change) for field in schema.fields)
-    return replace(schema, fields=fields)
+    return schema._replace(fields=fields)
 
 
 def _chain(schema: Schema, path: str) -> tuple[Field, ...]:
@@ -37,7 +36,7 @@ def _changed(field: Field, id_: int, change: Callable[[Field], Field]) -> Field:
     if not any(below.id == id_ for below in field.walk()):
         return field
     children = tuple(_changed(child, id_, change) for child in field.children)
-    return replace(field, children=children)
+    return field._replace(children=children)
 
 
 def without_fields(schema: Schema, paths: Sequence[str]) -> Schema:
@@ -57,7 +56,7 @@ def without_fields(schema: Schema, paths: Sequence[str]) -> Schema:
     fields = _kept(schema.fields, gone)
     if not fields:
         raise SchemaError("a table needs at least one column; truncate or remove it instead")
-    return replace(schema, fields=fields)
+    return schema._replace(fields=fields)
 
 
 def _kept(fields: tuple[Field, ...], gone: set[int]) -> tuple[Field, ...]:
@@ -70,7 +69,7 @@ def _kept(fields: tuple[Field, ...], gone: set[int]) -> tuple[Field, ...]:
             raise SchemaError(
                 f"nothing would be left of column {field.name!r}; drop the column itself"
             )
-        kept.append(field if children == field.children else replace(field, children=children))
+        kept.append(field if children == field.children else field._replace(children=children))
     return tuple(kept)
 
 
@@ -85,7 +84,7 @@ def renamed_field(schema: Schema, path: str, name: str) -> Schema:
         raise SchemaError(f"column {path!r} is the content of a list or map and keeps its name")
     level = schema.fields if len(chain) == 1 else chain[-2].children
     refuse_name(name, level, is_top=len(chain) == 1)
-    return changed_field(schema, path, lambda field: replace(field, name=name))
+    return changed_field(schema, path, lambda field: field._replace(name=name))
 
 
 def refuse_name(name: str, level: Sequence[Field], *, is_top: bool = True) -> None:
@@ -116,7 +115,7 @@ def reordered_fields(schema: Schema, names: Sequence[str]) -> Schema:
             f"a new order names each column once: {list(known)}; unknown are {unknown}, left out "
             f"{left_out}"
         )
-    return replace(schema, fields=tuple(known[name] for name in names))
+    return schema._replace(fields=tuple(known[name] for name in names))
 
 
 def added_field(schema: Schema, path: Sequence[str], field: Field) -> Schema:
@@ -127,12 +126,12 @@ def added_field(schema: Schema, path: Sequence[str], field: Field) -> Schema:
     """
     if not path:
         refuse_name(field.name, schema.fields)
-        return replace(schema, fields=(*schema.fields, field))
+        return schema._replace(fields=(*schema.fields, field))
     parent = resolve(schema, ".".join(f"`{step}`" for step in path))[-1]
     refuse_name(field.name, parent.children, is_top=False)
     if parent.logical_type != "struct" or parent.is_packed or parent.is_blob:
         raise SchemaError(f"column {'.'.join(path)!r} is no struct that could get a column")
     steps = ".".join(f"`{step}`" for step in path)
     return changed_field(
-        schema, steps, lambda found: replace(found, children=(*found.children, field))
+        schema, steps, lambda found: found._replace(children=(*found.children, field))
     )

@@ -5,7 +5,7 @@ differ are cast when nothing can be lost. Everything that does not fit is named 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -176,7 +176,7 @@ def _without_blobs(field: Field) -> Field:
     }
     name = "" if field.extension_name == BLOB_V2 else field.extension_name
     children = tuple(_without_blobs(child) for child in field.children)
-    return replace(field, metadata=metadata, extension_name=name, children=children)
+    return field._replace(metadata=metadata, extension_name=name, children=children)
 
 
 def is_blob_input(field: Field, type_: pa.DataType) -> bool:

@@ -4,8 +4,6 @@ New columns are nullable, as the rows that are there have no value for them. The
 top or inside structs; the items of lists and maps keep their columns.
 """
 
-from dataclasses import replace
-
 import pyarrow as pa
 
 from lancetable.format.schema.model import Field, Schema
@@ -24,7 +22,7 @@ def grown(schema: Schema, source: pa.Schema, next_id: int) -> Schema:
     known = {field.name for field in schema.fields}
     refuse_new_names(name for name in source.names if name not in known)
     fields, after = _grown(schema.fields, list(source), next_id)
-    return schema if after == next_id else replace(schema, fields=fields)
+    return schema if after == next_id else schema._replace(fields=fields)
 
 
 def _grown(
@@ -41,7 +39,7 @@ def _grown(
         elif _is_open(result[number]) and pa.types.is_struct(arrow.type):
             children, after = _grown(result[number].children, list(arrow.type), next_id)
             if after != next_id:
-                result[number] = replace(result[number], children=children)
+                result[number] = result[number]._replace(children=children)
                 next_id = after
     return tuple(result), next_id
 
@@ -64,4 +62,4 @@ def numbered(arrow: pa.Field, first_id: int) -> Field:
 def shifted(field: Field, by: int) -> Field:
     """Return the field with other ids."""
     children = tuple(shifted(child, by) for child in field.children)
-    return replace(field, id=field.id + by, children=children)
+    return field._replace(id=field.id + by, children=children)

@@ -5,7 +5,6 @@ reader takes it for a version.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +30,7 @@ WINDOW_ROWS = 1024 * 1024
 
 def part_of(snapshot: Snapshot, fragments: Iterable[Fragment]) -> Snapshot:
     """Return a version that has some of the fragments only."""
-    return replace(snapshot, manifest=replace(snapshot.manifest, fragments=tuple(fragments)))
+    return snapshot._replace(manifest=snapshot.manifest._replace(fragments=tuple(fragments)))
 
 
 def parts(snapshot: Snapshot, rows: int = PART_ROWS) -> Iterator[Snapshot]:

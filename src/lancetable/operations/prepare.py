@@ -65,7 +65,7 @@ def prepare_replacement(
         target = _like(target, old)
     if first_id:
         fields = tuple(shifted(field, first_id) for field in target.fields)
-        target = replace(target, fields=fields)
+        target = target._replace(fields=fields)
     return Prepared(target, source, fit(source.schema, target), settled)
 
 
@@ -111,7 +111,7 @@ def _from_zero(field: Field) -> Field:
 
 def _renumbered(field: Field, ids: dict[int, int]) -> Field:
     children = tuple(_renumbered(child, ids) for child in field.children)
-    return replace(field, id=ids[field.id], children=children)
+    return field._replace(id=ids[field.id], children=children)
 
 
 def _checked(schema: pa.Schema) -> Schema:

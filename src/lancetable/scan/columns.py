@@ -1,7 +1,7 @@
 """Which stored columns a scan needs, and how the columns of the result are made of them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -108,7 +108,7 @@ def name_outputs(schema: Schema, names: Sequence[str] | None) -> list[Output]:
 def _child_output(schema: Schema, name: str, chain: Sequence[Field]) -> Output:
     leaf = chain[-1]
     (pruned,) = project_ids(schema, {field.id for field in leaf.walk()}).fields
-    shown = replace(leaf, name=name, nullable=any(field.nullable for field in chain))
+    shown = leaf._replace(name=name, nullable=any(field.nullable for field in chain))
     return Output(name, pruned, shown, depth=len(chain) - 1)
 
 
@@ -172,4 +172,4 @@ def with_payloads(field: Field) -> Field:
         return Field(field.name, field.id, "large_binary", field.nullable, metadata=metadata)
     if not any(part.is_blob for part in field.walk()):
         return field
-    return replace(field, children=tuple(with_payloads(child) for child in field.children))
+    return field._replace(children=tuple(with_payloads(child) for child in field.children))

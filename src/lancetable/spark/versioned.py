@@ -112,7 +112,7 @@ class VersionedTable(HeldTable):
         return self._clone(old, target, is_shallow=isShallow)
 
     def _clone(self, source: Snapshot, target: str, *, is_shallow: bool) -> Self:
-        location = replace(self.location, uri=target)
+        location = self.location.moved(target)
         with coded():
             clone(source, location, deep=not is_shallow, runner=self._runner())
         return type(self)(self.spark, location)

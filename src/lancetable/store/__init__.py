@@ -5,7 +5,6 @@ from lancetable.store.copy import copy_object, share_object
 from lancetable.store.local import Durability, LocalStore, MemoryFile, will_need
 from lancetable.store.location import TableLocation
 from lancetable.store.manifests import KeyValueManifests, ManifestEntry, ManifestStore
-from lancetable.store.memory import MemoryStore
 from lancetable.store.ranges import ByteRange, merge_neighbours
 from lancetable.store.spread import spread
 
@@ -20,7 +19,6 @@ __all__ = [
     "ManifestEntry",
     "ManifestStore",
     "MemoryFile",
-    "MemoryStore",
     "ReadableFile",
     "Store",
     "TableLocation",

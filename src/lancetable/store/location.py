@@ -2,24 +2,41 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from typing import Self
 
 from lancetable.errors import InputError
 from lancetable.store.base import Credentials, Store
 from lancetable.store.local import Durability, LocalStore
 
+NO_OPTIONS: Mapping[str, str] = {}
 
-@dataclass(frozen=True, slots=True)
+
 class TableLocation:
-    """A folder of files, local or in an object store.
+    """A folder of files, local or in an object store; it is not changed once it is made.
 
-    ``credentials`` is asked for new credentials before those in use expire.
+    ``credentials`` is asked for new credentials before those in use expire. A subclass adds what
+    its stores need. Written out, as every process that opens a table would wait for `dataclasses`.
     """
 
-    uri: str
-    options: Mapping[str, str] = field(default_factory=dict)
-    durability: Durability = Durability.OS
-    credentials: Credentials | None = None
+    def __init__(
+        self,
+        uri: str,
+        options: Mapping[str, str] = NO_OPTIONS,
+        durability: Durability = Durability.OS,
+        credentials: Credentials | None = None,
+    ) -> None:
+        self.uri = uri
+        self.options = options
+        self.durability = durability
+        self.credentials = credentials
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.uri!r})"
 
     def open(self) -> Store:
         """Return the store that holds this folder.
@@ -36,9 +53,17 @@ class TableLocation:
 
         return ObjectStore(self.uri, self.options, self.credentials)
 
-    def child(self, path: str) -> "TableLocation":
+    def child(self, path: str) -> Self:
         """Return the location of a folder below this one."""
-        return replace(self, uri=f"{self.uri.rstrip('/')}/{path}")
+        return self.moved(f"{self.uri.rstrip('/')}/{path}")
+
+    def moved(self, uri: str, options: Mapping[str, str] | None = None) -> Self:
+        """Return the same kind of location at another address, perhaps with other options."""
+        made = object.__new__(type(self))
+        vars(made).update(vars(self), uri=uri)
+        if options is not None:
+            made.options = options
+        return made
 
     def elsewhere(self, uri: str) -> "TableLocation":
         """Return another location that is reached with the same settings."""

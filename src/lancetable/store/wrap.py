@@ -9,7 +9,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from lancetable.errors import StoreError
@@ -216,15 +215,15 @@ class FaultyStore(WrappedStore):
         raise StoreError(f"{path}: call {number}, {verb}, failed on purpose")
 
 
-@dataclass(frozen=True, slots=True)
 class WrappedLocation(TableLocation):
     """A location whose stores are wrapped."""
 
-    wrap: Callable[[Store], Store] | None = None
+    def __init__(self, uri: str, *, wrap: Callable[[Store], Store] | None = None) -> None:
+        super().__init__(uri)
+        self.wrap = wrap
 
     @override
     def open(self) -> Store:
         """Return the wrapped store of this folder."""
-        # Not super(): a class with slots is made twice, and super() finds the first.
-        inner = TableLocation.open(self)
+        inner = super().open()
         return inner if self.wrap is None else self.wrap(inner)

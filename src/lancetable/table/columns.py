@@ -1,7 +1,6 @@
 """What can be done to the columns of a table; each change moves the handle to its version."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lancetable.errors import InputError
@@ -78,6 +77,8 @@ class ColumnsTable(ChangingTable):
         function: "FunctionOptions | None",
         options: "ChangeOptions",
     ) -> "Altered":
+        from dataclasses import replace
+
         from lancetable.operations.add_columns import FunctionOptions, add_columns_by
 
         settled = replace(function or FunctionOptions(), change=options)

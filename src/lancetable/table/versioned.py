@@ -1,6 +1,5 @@
 """What can be done with the versions of a table: naming them, branching off."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from lancetable.table.columns import ColumnsTable
@@ -96,7 +95,7 @@ class VersionedTable(ColumnsTable):
         from lancetable.operations.clone import clone
 
         options = self._location.options if storage_options is None else dict(storage_options)
-        location = replace(self._location, uri=str(uri), options=options)
+        location = self._location.moved(str(uri), options)
         return type(self)(location, clone(self._snapshot, location, deep=deep).snapshot)
 
     def enable_stable_row_ids(

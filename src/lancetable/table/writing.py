@@ -1,7 +1,6 @@
 """What can be done to the rows of a table; each change moves the handle to the version it made."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lancetable.table.reading import ReadingTable
@@ -27,11 +26,12 @@ def commit_options(
     from lancetable.commit.options import CommitOptions
 
     options = commit or CommitOptions()
-    if message is not None:
-        options = replace(options, message=message)
-    if properties:
-        options = replace(options, properties={**options.properties, **properties})
-    return options
+    if message is None and not properties:
+        return options
+    from dataclasses import replace
+
+    kept = options.message if message is None else message
+    return replace(options, message=kept, properties={**options.properties, **(properties or {})})
 
 
 class WritingTable(ReadingTable):

@@ -322,8 +322,8 @@ def test_the_version_of_new_files(files, expected):
 
 
 def test_restoring_counts_on():
-    old = replace(version(fragment(0), config={"old": "1"}), version=2, next_row_id=9)
-    old = replace(old, branch=None)
+    old = version(fragment(0), config={"old": "1"})._replace(version=2, next_row_id=9)
+    old = old._replace(branch=None)
     before = version(fragment(4), branch="b", max_fragment_id=6, next_row_id=3)
     kept = (segment(),)
     state = applied(before, Restore(2), restored=State(old, kept))
@@ -339,7 +339,7 @@ def test_index_segments_are_kept_pruned_or_dropped():
         segment("id", 0, covered=(1,), number=2),
         segment("v", 2, covered=(0,), number=3, type_url=vector),
         segment("w", 2, covered=(0,), number=4),
-        replace(segment("__lance_frag_reuse", 0, covered=(0,), number=5), fields=()),
+        segment("__lance_frag_reuse", 0, covered=(0,), number=5)._replace(fields=()),
     )
     before = version(fragment(0), fragment(1))
 
@@ -375,7 +375,7 @@ def test_segments_stay_in_use_by_way_of_the_record_of_moved_rows():
     segments = (
         segment("v", 2, covered=(0, 1), number=1, type_url=vector),
         segment("id", 0, covered=(2, 5), number=2),
-        replace(segment("__lance_frag_reuse", 0, covered=(7, 8), number=5), fields=()),
+        segment("__lance_frag_reuse", 0, covered=(7, 8), number=5)._replace(fields=()),
     )
     before = version(fragment(5), fragment(7), fragment(8))
 
@@ -413,8 +413,7 @@ def test_only_segments_that_hold_row_ids_follow_moved_rows():
         "lance.table.LaterIndexDetails": (0, set()),
     }
     segments = tuple(
-        replace(
-            segment(f"i{number}", covered=(0, 1), number=number + 1, type_url=f"/{kind}"),
+        segment(f"i{number}", covered=(0, 1), number=number + 1, type_url=f"/{kind}")._replace(
             index_version=kinds[kind][0],
         )
         for number, kind in enumerate(kinds)
@@ -449,8 +448,7 @@ SHARD = UUID(int=5)
 
 
 def test_progress_of_the_log_is_recorded():
-    log = replace(
-        segment("__lance_mem_wal", number=3),
+    log = segment("__lance_mem_wal", number=3)._replace(
         fields=(),
         details=b"\x10\x01\x60\x01",
         fragment_bitmap=b"",
@@ -468,7 +466,7 @@ def test_progress_of_the_log_is_recorded():
         applied(version(), UpdateMemWalState((CompactedSsTable(str(SHARD), 300),)), (later,))
     for damage in (b"\x4a", b"\x4a\x50", b"\xff" * 12, b"\x0b", b"\x09\x01"):
         with pytest.raises(CorruptError):
-            applied(version(), more, (replace(log, details=damage),))
+            applied(version(), more, (log._replace(details=damage),))
 
 
 @pytest.mark.parametrize("is_shallow", [True, False])

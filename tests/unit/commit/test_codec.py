@@ -1,6 +1,5 @@
 """Transactions in both directions, and the dialects of older writers."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -128,7 +127,7 @@ OPERATIONS = [
     ),
     Update(inserted_rows=KeyFilter((0, 1), BLOOM)),
     Update(inserted_rows=KeyFilter((0,), ExactKeys(frozenset()))),
-    Project(replace(SCHEMA, metadata={}), preserves_nullability=True),
+    Project(SCHEMA._replace(metadata={}), preserves_nullability=True),
     UpdateConfig(),
     UpdateConfig(
         MapUpdate({"a": "1", "b": None, "c": ""}),

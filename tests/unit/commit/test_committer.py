@@ -3,7 +3,6 @@
 import json
 import pickle
 import threading
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -38,7 +37,8 @@ from lancetable.format.manifest.deletions import decode_deletions
 from lancetable.format.manifest.names import HINT, Scheme, manifest_path
 from lancetable.format.schema import Field, Schema
 from lancetable.fragment.deletions import load_deletions, write_deletions
-from lancetable.store import LocalStore, MemoryStore, TableLocation
+from lancetable.store import LocalStore, TableLocation
+from lancetable.store.memory import MemoryStore
 from lancetable.store.wrap import (
     CountingStore,
     FaultyStore,
@@ -199,7 +199,7 @@ def test_old_names_stay(tmp_path):
 
 def test_a_version_without_a_record_conflicts(location, table):
     path = manifest_path(2, Scheme.V2)
-    bare = replace(table.manifest, version=2, transaction_file="")
+    bare = table.manifest._replace(version=2, transaction_file="")
     table.store.put(path, encode_manifest(bare, path, index_section=None, transaction=None).content)
     with pytest.raises(ConflictError, match="no record") as caught:
         commit(table, MORE)
@@ -278,7 +278,7 @@ def test_restoring(location, table):
 def test_a_branch_goes_its_own_way(location, table):
     folder = location.child("tree/dev").open()
     path = manifest_path(1, Scheme.V2)
-    manifest = replace(table.manifest, branch="dev")
+    manifest = table.manifest._replace(branch="dev")
     content = encode_manifest(manifest, path, index_section=None, transaction=None).content
     folder.put(path, content)
     branch = load(location, branch="dev")
@@ -290,12 +290,12 @@ def test_a_branch_goes_its_own_way(location, table):
 
 
 def test_what_later_writers_need_is_respected(table):
-    manifest = replace(table.manifest, writer_flags=1 << 20)
+    manifest = table.manifest._replace(writer_flags=1 << 20)
     with pytest.raises(UnsupportedError, match="writer feature flag 1048576"):
-        commit(replace(table, manifest=manifest), MORE)
+        commit(table._replace(manifest=manifest), MORE)
     with pytest.raises(InputError, match="fragment 8"):
         commit(table, Delete((), (8,)))
-    detached = replace(table, manifest_path="_versions/d9223372036854775809.manifest")
+    detached = table._replace(manifest_path="_versions/d9223372036854775809.manifest")
     with pytest.raises(InputError, match="detached"):
         commit(detached, MORE)
     assert len(list(table.store.list("_transactions"))) == 1
@@ -332,7 +332,7 @@ def test_few_requests(tmp_path):
 
 
 def opened(snapshot, store):
-    return replace(snapshot, store=store)
+    return snapshot._replace(store=store)
 
 
 class Racing(WrappedStore):

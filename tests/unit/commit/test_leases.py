@@ -14,7 +14,8 @@ import pytest
 import lancetable as lt
 from lancetable.commit import leases
 from lancetable.commit.leases import LEASES, Hold, active_leases, leases_of, reading, writing
-from lancetable.store import LocalStore, MemoryStore
+from lancetable.store import LocalStore
+from lancetable.store.memory import MemoryStore
 from lancetable.store.wrap import CountingStore
 
 NOW = timedelta(0)

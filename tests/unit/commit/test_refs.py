@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from lancetable.commit import branches, tags
 from lancetable.commit.refs import is_branch_name, is_tag_name, read_branch, read_tag
 from lancetable.errors import CorruptError, InputError, RefNotFoundError
-from lancetable.store import MemoryStore, TableLocation
+from lancetable.store import TableLocation
+from lancetable.store.memory import MemoryStore
 
 TAG = {
     "branch": None,

@@ -19,7 +19,8 @@ from lancetable.format.manifest.codec import decode_manifest
 from lancetable.format.manifest.envelope import seal
 from lancetable.format.proto import table_pb2, transaction_pb2
 from lancetable.format.schema import Schema
-from lancetable.store import MemoryStore, TableLocation
+from lancetable.store import TableLocation
+from lancetable.store.memory import MemoryStore
 
 PATH = "_versions/1.manifest"
 DELETED = DeletionFile(DeletionKind.ARROW, 1, 2)

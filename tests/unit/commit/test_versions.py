@@ -17,7 +17,8 @@ from lancetable.errors import (
 from lancetable.format.manifest.envelope import seal
 from lancetable.format.manifest.names import HINT, Scheme, manifest_path
 from lancetable.format.proto import table_pb2, transaction_pb2
-from lancetable.store import MemoryStore, TableLocation
+from lancetable.store import TableLocation
+from lancetable.store.memory import MemoryStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -49,7 +50,7 @@ class Place(TableLocation):
 
     def __init__(self):
         super().__init__("memory:t")
-        object.__setattr__(self, "stores", {"": CountingStore()})
+        self.stores = {"": CountingStore()}
 
     def open(self):
         return self.stores[""]

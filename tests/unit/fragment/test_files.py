@@ -16,7 +16,8 @@ from lancetable.format.schema.model import Field, Schema
 from lancetable.fragment.files import BUDGET, MAPPED_WEIGHT, DataFiles, OpenFiles
 from lancetable.fragment.projection import Projection
 from lancetable.fragment.readers import Readers
-from lancetable.store import MemoryStore, TableLocation
+from lancetable.store import TableLocation
+from lancetable.store.memory import MemoryStore
 
 ID = Field("id", 0, "int64")
 

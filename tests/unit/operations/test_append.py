@@ -3,7 +3,6 @@
 import errno
 import os
 import threading
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -128,7 +127,7 @@ def test_without_new_columns_a_schema_merge_is_a_plain_append(table):
 
 def test_ids_of_dropped_columns_are_not_used_again(table):
     schema = table._snapshot.manifest.schema
-    dropped = replace(schema, fields=schema.fields[:1])
+    dropped = schema._replace(fields=schema.fields[:1])
     commit(table._snapshot, Project(dropped, preserves_nullability=True))
     table.refresh()
     table.append([{"new": "value"}], merge_schema=True)
@@ -177,8 +176,8 @@ def test_a_retyped_column_is_written_again(table):
     snapshot = table._snapshot
     old = snapshot.manifest
     first, *rest = old.schema.fields
-    retyped = replace(first, id=7, logical_type="double")
-    schema = replace(old.schema, fields=(retyped, *rest))
+    retyped = first._replace(id=7, logical_type="double")
+    schema = old.schema._replace(fields=(retyped, *rest))
     fragments = tuple(one._replace(files=one.files) for one in old.fragments)
     stale = lt.open_table(table.uri)
     commit(snapshot, Merge(fragments, schema))
@@ -190,7 +189,7 @@ def test_a_retyped_column_is_written_again(table):
 
 def test_every_failing_call_of_the_store_leaves_the_table_whole(table):
     counting = FaultyStore(table._snapshot.store)
-    made = append(replace(table._snapshot, store=counting), TABLE)
+    made = append(table._snapshot._replace(store=counting), TABLE)
     calls = len(counting.calls)
     assert calls > 5
     for number in range(1, calls + 1):
@@ -198,7 +197,7 @@ def test_every_failing_call_of_the_store_leaves_the_table_whole(table):
         rows, before = latest.count(), set(files(latest))
         store = FaultyStore(latest._snapshot.store, fail_at=number)
         try:
-            append(replace(latest._snapshot, store=store), TABLE)
+            append(latest._snapshot._replace(store=store), TABLE)
         except StoreError:
             after = lt.open_table(table.uri)
             assert after.version == latest.version
@@ -248,7 +247,7 @@ def test_an_interrupt_at_the_commit_keeps_the_files(table):
             super().put_if_absent(path, content)
             raise KeyboardInterrupt
 
-    snapshot = replace(table._snapshot, store=Interrupted(table._snapshot.store))
+    snapshot = table._snapshot._replace(store=Interrupted(table._snapshot.store))
     with pytest.raises(KeyboardInterrupt):
         append(snapshot, TABLE)
     assert table.refresh().version == 2

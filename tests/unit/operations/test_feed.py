@@ -150,12 +150,11 @@ def test_a_version_without_a_record_is_told_where_it_can_be(tmp_path) -> None:
 
 
 def _forget_transaction(path: Path, table: lt.Table) -> None:
-    from dataclasses import replace
 
     from lancetable.format.manifest.codec import encode_manifest
 
-    manifest = replace(
-        table._snapshot.manifest, transaction_file="", transaction_section=None, index_section=None
+    manifest = table._snapshot.manifest._replace(
+        transaction_file="", transaction_section=None, index_section=None
     )
     file = path / table._snapshot.manifest_path
     encoded = encode_manifest(manifest, str(file), index_section=None, transaction=None)

@@ -27,7 +27,7 @@ from lancetable.operations.write import (
     write_part,
     write_source,
 )
-from lancetable.store import MemoryStore
+from lancetable.store.memory import MemoryStore
 
 TABLE = pa.table({"a": pa.array(range(1000), pa.int64()), "b": [f"text {n}" for n in range(1000)]})
 SCHEMA = schema_from_arrow(TABLE.schema)

@@ -1,7 +1,6 @@
 """Manifests between their bytes and values."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -256,8 +255,8 @@ def encode_manifest(
     content = seal(
         sections, _schema_part(manifest.schema), message.SerializeToString(), stored.encoded()
     )
-    read_back = replace(
-        manifest, fragments=stored, index_section=index_at, transaction_section=transaction_at
+    read_back = manifest._replace(
+        fragments=stored, index_section=index_at, transaction_section=transaction_at
     )
     return EncodedManifest(content, read_back)
 

@@ -6,7 +6,6 @@ deletion file beside them that says which rows are gone.
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
@@ -103,8 +102,7 @@ class WriterVersion(NamedTuple):
         return f"{self.library} {self.version}{tail}".strip()
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(NamedTuple):
     """One version of a table."""
 
     version: int
@@ -133,6 +131,9 @@ class Manifest:
         return next((base for base in self.base_paths if base.id == base_id), None)
 
 
+NO_METADATA: Mapping[str, bytes] = {}
+
+
 class IndexFile(NamedTuple):
     """One file of an index segment, named relative to the segment's folder."""
 
@@ -140,8 +141,7 @@ class IndexFile(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class IndexSegment:
+class IndexSegment(NamedTuple):
     """One part of an index: some fragments' values of the indexed fields."""
 
     uuid: str
@@ -156,7 +156,10 @@ class IndexSegment:
     base_id: int | None = None
     files: tuple[IndexFile, ...] = ()
     covering_fields: tuple[int, ...] = ()
-    metadata: Mapping[str, bytes] = field(default_factory=dict, hash=False)
+    metadata: Mapping[str, bytes] = NO_METADATA
+
+    def __hash__(self) -> int:
+        return hash(self[:-1])  # a mapping has no hash
 
     @property
     def fragment_ids(self) -> frozenset[int] | None:

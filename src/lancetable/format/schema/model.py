@@ -5,7 +5,6 @@ Field ids, not names or positions, connect the schema with the columns of data f
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 EXTENSION_NAME = "ARROW:extension:name"
@@ -27,8 +26,7 @@ class DictionaryPage(NamedTuple):
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One node of the schema.
 
     ``logical_type`` is the text of the specification, for example ``list.struct``.
@@ -39,11 +37,14 @@ class Field:
     logical_type: str
     nullable: bool = True
     children: tuple["Field", ...] = ()
-    metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA, hash=False)
+    metadata: Mapping[str, str] = NO_METADATA
     extension_name: str = ""
     dictionary: DictionaryPage | None = None
     primary_key_position: int | None = None
     """``None``: not part of the key; 0: part of it without a position; else counted from 1."""
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.id, self.logical_type, self.nullable, self.children))
 
     @property
     def is_blob(self) -> bool:
@@ -78,12 +79,14 @@ class Field:
             yield from child.walk()
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(NamedTuple):
     """The top-level fields and the schema's own metadata."""
 
     fields: tuple[Field, ...]
-    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
+    metadata: Mapping[str, str] = NO_METADATA
+
+    def __hash__(self) -> int:
+        return hash(self.fields)  # a mapping has no hash
 
     def walk(self) -> Iterator[Field]:
         """Yield every field of the tree, parents first."""

@@ -6,7 +6,6 @@ backtick inside doubled. Maps and blobs are taken whole.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from operator import is_
 
@@ -153,7 +152,7 @@ def _prune(field: Field, ids: Collection[int]) -> Field | None:
     if field.id in ids:
         return field
     children = tuple(kept for child in field.children if (kept := _prune(child, ids)) is not None)
-    return replace(field, children=children) if children else None
+    return field._replace(children=children) if children else None
 
 
 def _prune_stored(field: Field, ids: Collection[int]) -> Field | None:
@@ -168,4 +167,4 @@ def _prune_stored(field: Field, ids: Collection[int]) -> Field | None:
     if not children:
         return None
     whole = len(children) == len(field.children) and all(map(is_, children, field.children))
-    return field if whole or field.logical_type == "map" else replace(field, children=children)
+    return field if whole or field.logical_type == "map" else field._replace(children=children)

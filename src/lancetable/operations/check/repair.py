@@ -11,7 +11,7 @@ A repair that was stopped has changed nothing, or is done; it can be planned aga
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -157,7 +157,7 @@ class RepairPlan:
             fragments = [known.get(one.id, one) for one in fragments]
         elif any(one.kind == "row ids" for one in self.losses):
             next_row_id = max(next_row_id, _largest_id(self.base, fragments) + 1)
-        made = replace(base, fragments=tuple(fragments), next_row_id=next_row_id)
+        made = base._replace(fragments=tuple(fragments), next_row_id=next_row_id)
         now = datetime.now(UTC)
         stamp = Stamp(self.version, now, this_writer(), transaction_file, base.branch)
         return finished(base, made, self.segments, stamp)

@@ -7,7 +7,6 @@ one that was dropped and came back is another one.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from lancetable.format.manifest import Fragment
@@ -39,9 +38,9 @@ def _own(target: Field, here: Field) -> Link:
 def _loosened(field: Field) -> Field:
     """Return the field with nulls allowed wherever an older row may have none of its values."""
     if field.logical_type == "map":
-        return replace(field, nullable=True)
+        return field._replace(nullable=True)
     children = tuple(_loosened(child) for child in field.children)
-    return replace(field, nullable=True, children=children)
+    return field._replace(nullable=True, children=children)
 
 
 def earlier(links: Sequence[Link], before: Schema, *, by_name: bool) -> tuple[Link, ...]:
@@ -71,14 +70,14 @@ def _readable(link: Link) -> Field:
         return _absent(target)
     is_alike = here.logical_type == target.logical_type
     if is_alike and link.children and not is_single_column(here):
-        return replace(target, id=here.id, children=tuple(map(_readable, link.children)))
+        return target._replace(id=here.id, children=tuple(map(_readable, link.children)))
     if is_alike and not here.children:
-        return replace(target, id=here.id, dictionary=here.dictionary)
-    return replace(here, name=target.name, nullable=True)
+        return target._replace(id=here.id, dictionary=here.dictionary)
+    return here._replace(name=target.name, nullable=True)
 
 
 def _absent(field: Field) -> Field:
-    return replace(field, id=_ABSENT - field.id, children=tuple(map(_absent, field.children)))
+    return field._replace(id=_ABSENT - field.id, children=tuple(map(_absent, field.children)))
 
 
 def has_other_values(

@@ -9,7 +9,6 @@ Planning reads manifests and deletion files, never data; it goes on as tasks are
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -187,8 +186,8 @@ class Changes:
         self, side: Side, portions: list[Portion], made: Snapshot, rows: int, *, is_removed: bool
     ) -> Iterator[ChangeTask]:
         schema = readable(side.links, self._snapshot.manifest.schema)
-        manifest = replace(side.snapshot.manifest, schema=schema)
-        shown = replace(side.snapshot, manifest=manifest)
+        manifest = side.snapshot.manifest._replace(schema=schema)
+        shown = side.snapshot._replace(manifest=manifest)
         for portion in portions:
             part = part_of(shown, [portion.fragment])
             for start in range(0, len(portion.offsets), max(rows, 1)):

@@ -1,7 +1,6 @@
 """Writing manifests, sequences of row numbers and deletion files."""
 
 import pickle
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -89,7 +88,7 @@ def test_sections_and_their_positions():
     assert (message.transaction_section, message.current_transaction_section) == (7, 7)
     assert (found.timestamp, found.writer) == (manifest.timestamp, manifest.writer)
     assert (found.branch, found.max_fragment_id, found.max_allocated_field_id) == ("dev", 0, 0)
-    assert made.manifest == replace(found, config=None, table_metadata=None)
+    assert made.manifest == found._replace(config=None, table_metadata=None)
 
 
 @pytest.mark.parametrize("reopen", [True, False])
@@ -111,7 +110,7 @@ def test_edits_of_stored_fragments(reopen):
         expected.update(edit.get("changed", {}))
         expected = {id_: one for id_, one in expected.items() if id_ not in edited.removed}
         expected.update({one.id: one for one in edit.get("added", ())})
-        made = written(replace(manifest, fragments=edited))
+        made = written(manifest._replace(fragments=edited))
         wanted = [expected[id_] for id_ in sorted(expected)]
         assert list(edited) == list(made.manifest.fragments) == list(read(made).fragments) == wanted
         assert len(made.manifest.fragments) == len(edited) == len(wanted)
@@ -124,7 +123,7 @@ def test_many_appends_need_no_look_at_old_fragments():
     manifest = stored(*(fragment(id_) for id_ in range(50)))
     for id_ in range(50, 55):
         edited = EditedFragments(manifest.fragments, added=(fragment(id_),))
-        manifest = written(replace(manifest, fragments=edited)).manifest
+        manifest = written(manifest._replace(fragments=edited)).manifest
     assert [one.id for one in manifest.fragments] == list(range(55))
     assert manifest.fragments[52] == fragment(52)
 
@@ -138,7 +137,7 @@ def test_counts_that_old_writers_got_wrong_are_not_passed_on():
     writer = WriterVersion("lancetable", "1")
     edited = EditedFragments(old.fragments, added=(fragment(1),))
     for fragments in (edited, old.fragments):
-        made = read(written(replace(old, fragments=fragments, writer=writer)))
+        made = read(written(old._replace(fragments=fragments, writer=writer)))
         assert live_rows(made) is None
         assert made.fragments[0].physical_rows == 0
 

@@ -9,7 +9,6 @@ ends, the column behind it, which belongs to no field, the bytes.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import cast, get_args
 
 import numpy as np
@@ -48,10 +47,10 @@ def read_field(field: Field, columns: Columns, rows: Rows) -> Reading[list[pa.Ar
 
 def _as_stored(field: Field) -> Field:
     if field.is_json:
-        return replace(field, logical_type="large_binary")
+        return field._replace(logical_type="large_binary")
     if not field.children:
         return field
-    return replace(field, children=tuple(_as_stored(child) for child in field.children))
+    return field._replace(children=tuple(_as_stored(child) for child in field.children))
 
 
 def _read(field: Field, columns: Columns, rows: Rows) -> Reading[list[pa.Array]]:
