@@ -7,9 +7,11 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
+from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 from lancetable.fragment.readers import Readers
+from lancetable.scan.helping import Crew
 from lancetable.scan.pace import Pace, guess
 from lancetable.scan.plan import ScanPlan, Window, windows
 from lancetable.scan.request import MiB, ScanOptions
@@ -255,10 +257,18 @@ def _in_order(
             yield work(first[0])
             return
         first.append(second)
-    yield from _threaded(work, chain(first, jobs), ahead)
+    crew = Crew(
+        work,
+        attrgetter("bytes_"),
+        helpers=ahead.threads - 1,
+        most=ahead.bytes_,
+        most_jobs=ahead.jobs,
+    )
+    yield from crew.map(chain(first, jobs))
 
 
 def _threaded(work: Callable[[Job], R], jobs: Iterator[Job], ahead: _Ahead) -> Iterator[R]:
+    """Do jobs that wait for a network, all in threads: the caller does none itself."""
     pool = ThreadPoolExecutor(ahead.threads, thread_name_prefix="lancetable-scan")
     waiting: deque[tuple[Future[R], int]] = deque()
     pending = 0

@@ -22,7 +22,7 @@ from lancetable.format.encoding.kernels.foreign import (
     declare,
 )
 
-ABI = 4
+ABI = 5
 FOLDER = __file__.replace("\\", "/").rpartition("/")[0]
 ENDING = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
 PATH = f"{FOLDER}/_kernels.{ENDING}"
@@ -31,10 +31,9 @@ _SIGNATURES: Signatures = {
     "lt_unpack": (None, (POINTER, POINTER, POINTER, COUNT, COUNT, POINTER)),
     "lt_levels": (COUNT, (POINTER,) * 4 + (COUNT, COUNT, POINTER)),
     "lt_join": (None, (POINTER, POINTER, POINTER, COUNT, POINTER)),
-    "lt_text_stored": (COUNT, (POINTER,) * 4 + (COUNT, COUNT)),
     "lt_text_write": (
         COUNT,
-        (POINTER,) * 3 + (COUNT, COUNT) + (POINTER,) * 3 + (COUNT, POINTER, COUNT),
+        (POINTER,) * 4 + (COUNT, COUNT) + (POINTER,) * 3 + (COUNT, POINTER, COUNT),
     ),
     "lt_fsst_decode": (COUNT, (POINTER,) * 4 + (COUNT, POINTER, POINTER)),
     "lt_lists": (COUNT, (POINTER, POINTER, COUNT) + (POINTER,) * 6),
@@ -88,29 +87,21 @@ class Library(Encoders):
         """Copy pieces one behind the other."""
         self._dll.lt_join(address(data), address(starts), address(sizes), len(starts), address(out))
 
-    def text_stored(
-        self, pieces: tuple[Bytes, Integers, Integers], counts: Integers, width: int
-    ) -> int:
-        """Return the bytes of text that chunks hold as stored; negative when they are damaged."""
-        data, starts, sizes = pieces
-        total: int = self._dll.lt_text_stored(
-            address(data), address(starts), address(sizes), address(counts), len(starts), width
-        )
-        return total
-
     def text_write(
         self,
-        chunks: tuple[Bytes, Integers, Integers],
+        pieces: tuple[Bytes, Integers, Integers],
+        counts: Integers,
         width: int,
         table: tuple[Array, Bytes] | None,
         out: tuple[Bytes, Array],
     ) -> int:
         """Write the text of chunks and its edges; negative as ``c/text.c`` says."""
-        data, starts, counts = chunks
+        data, starts, sizes = pieces
         text, edges = out
         total: int = self._dll.lt_text_write(
             address(data),
             address(starts),
+            address(sizes),
             address(counts),
             len(starts),
             width,

@@ -16,6 +16,7 @@ from lancetable.format.encoding.kernels import fsst
 from lancetable.format.encoding.kernels.compiled import Library
 from lancetable.format.encoding.kernels.ragged import Ragged, check_inside, empty_bytes
 
+DAMAGED = -1
 NO_SYMBOL = -2
 ESCAPE_AT_END = -3
 NO_ROOM = -4
@@ -48,36 +49,40 @@ def decode_texts(
         CorruptError: offsets or codes are damaged.
     """
     check_inside(pieces)
-    data = pieces.data
     starts, sizes = np.ascontiguousarray(pieces.starts), np.ascontiguousarray(pieces.sizes)
     counts = np.ascontiguousarray(counts)
-    stored = library.text_stored((data, starts, sizes), counts, width)
-    if stored < 0:
-        raise CorruptError("the offsets of a chunk decrease or point outside its bytes")
-    chunks = _TextChunks(data, starts, counts, width)
+    chunks = _TextChunks(Ragged(pieces.data, starts, sizes), counts, width)
     if table is None or not table.is_compressed:
-        return _written(library, chunks, None, stored)[0]
-    guess, most = _rooms(table, pieces, stored)
+        return _written(library, chunks, None, chunks.stored)[0]
+    guess, most = _rooms(table, pieces, chunks.stored)
     found, total = _written(library, chunks, table, guess)
     return _written(library, chunks, table, most)[0] if total == NO_ROOM else found
 
 
 class _TextChunks(NamedTuple):
-    data: Bytes
-    starts: Integers
+    pieces: Ragged
     counts: Integers
     width: int
+
+    @property
+    def stored(self) -> int:
+        """The most bytes the values can take as they are stored: what offsets leave over."""
+        offsets = (int(self.counts.sum()) + len(self.counts)) * self.width
+        return max(int(self.pieces.sizes.sum()) - offsets, 0)
 
 
 def _written(
     library: Library, chunks: _TextChunks, table: fsst.SymbolTable | None, room: int
 ) -> tuple[Texts, int]:
     """Write the text of chunks; return it and its size, or NO_ROOM when it takes more."""
+    pieces, counts, width = chunks
+    if int(counts.min(initial=0)) < 0 or int(counts.sum()) * width > int(pieces.sizes.sum()):
+        raise _damaged(DAMAGED)
     edge = np.dtype(np.int32 if room <= LARGEST_SHORT_EDGE else np.int64)
-    edges = empty_bytes((int(chunks.counts.sum()) + 1) * edge.itemsize).view(edge)
+    edges = empty_bytes((int(counts.sum()) + 1) * edge.itemsize).view(edge)
     text = empty_bytes(room)
     symbols = None if table is None else (table.words, table.lengths)
-    total = library.text_write(chunks[:3], chunks.width, symbols, (text, edges))
+    total = library.text_write(pieces, counts, width, symbols, (text, edges))
     if total < 0 and total != NO_ROOM:
         raise _damaged(total)
     return (edges, text[:total]), total
@@ -85,15 +90,13 @@ def _written(
 
 def _rooms(table: fsst.SymbolTable, pieces: Ragged, stored: int) -> tuple[int, int]:
     """Return how many bytes to reserve for decoded text: a good guess, then the most it can be."""
-    # Eight bytes are written for every code, also for the last one.
-    spare = 8 * int(pieces.sizes.max(initial=0)) + 8
-    most = 8 * stored + spare
+    most = 8 * stored
     if stored < GUESS_FROM_BYTES:
         return most, most
     middle = pieces.piece(len(pieces.starts) // 2)
     # The first part of a chunk are offsets.
     sample = middle[len(middle) // 4 * 3 :][:SAMPLED_BYTES]
-    guess = int(float(table.lengths[sample].mean()) * SLACK * stored) + spare
+    guess = int(float(table.lengths[sample].mean()) * SLACK * stored)
     return min(guess, most), most
 
 
@@ -102,4 +105,6 @@ def _damaged(failure: int) -> CorruptError:
         return CorruptError("an FSST code has no symbol")
     if failure == ESCAPE_AT_END:
         return CorruptError("an FSST value ends with an escape")
+    if failure == DAMAGED:
+        return CorruptError("the offsets of a chunk decrease or point outside its bytes")
     return CorruptError("the text of a page does not fit the size it says")

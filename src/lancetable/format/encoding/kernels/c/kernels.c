@@ -8,8 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "stream.h"
+
 /* Raised whenever a signature changes, so that a stale library is never called. */
-int64_t lt_abi(void) { return 4; }
+int64_t lt_abi(void) { return 5; }
 
 static const uint8_t ORDER[8] = {0, 4, 2, 6, 1, 5, 3, 7};
 
@@ -41,11 +43,13 @@ UNPACK(16)
 UNPACK(32)
 UNPACK(64)
 
-/* Packed words may start at any byte; the loops above want them aligned. */
+/* Packed words may start at any byte; the loops above want them aligned. A large result is put
+ * together block by block in the cache, as the loops jump around in it. */
 #define UNPACK_BLOCKS(BITS)                                                                      \
   case BITS:                                                                                     \
     for (int64_t i = 0; i < blocks; i++) {                                                       \
-      uint##BITS##_t *to = (uint##BITS##_t *)out + i * 1024;                                     \
+      uint##BITS##_t *end = (uint##BITS##_t *)out + i * 1024;                                    \
+      uint##BITS##_t *to = is_large ? (uint##BITS##_t *)block : end;                             \
       const unsigned width = (unsigned)widths[i];                                                \
       const uint8_t *from = data + starts[i];                                                    \
       if (width == 0) {                                                                          \
@@ -56,18 +60,21 @@ UNPACK(64)
       } else {                                                                                   \
         unpack_##BITS((const uint##BITS##_t *)from, width, to);                                  \
       }                                                                                          \
+      if (is_large) stream_copy((uint8_t *)end, (const uint8_t *)to, 1024 * (BITS / 8));         \
     }                                                                                            \
     break;
 
 void lt_unpack(const uint8_t *data, const int64_t *starts, const int64_t *widths, int64_t blocks,
                int64_t bits, void *out) {
-  uint64_t scratch[1024];
+  uint64_t scratch[1024], block[1024];
+  const int is_large = blocks * 128 * bits >= STREAM_FROM_BYTES;
   switch (bits) {
     UNPACK_BLOCKS(8)
     UNPACK_BLOCKS(16)
     UNPACK_BLOCKS(32)
     UNPACK_BLOCKS(64)
   }
+  if (is_large) stream_end();
 }
 
 /* Levels of chunks, packed out of line: whole blocks, then a tail that is raw or one more block.
@@ -100,10 +107,17 @@ int64_t lt_levels(const uint8_t *data, const int64_t *starts, const int64_t *siz
 /* Pieces of one buffer, one behind the other. */
 void lt_join(const uint8_t *data, const int64_t *starts, const int64_t *sizes, int64_t pieces,
              uint8_t *out) {
+  int64_t total = 0;
+  for (int64_t i = 0; i < pieces; i++) total += sizes[i];
+  const int is_large = total >= STREAM_FROM_BYTES;
   for (int64_t i = 0; i < pieces; i++) {
-    memcpy(out, data + starts[i], (size_t)sizes[i]);
+    if (is_large)
+      stream_copy(out, data + starts[i], (size_t)sizes[i]);
+    else
+      memcpy(out, data + starts[i], (size_t)sizes[i]);
     out += sizes[i];
   }
+  if (is_large) stream_end();
 }
 
 /* FSST. `symbols` holds 256 symbols of 8 bytes, `lengths` their sizes, 0 where there is none; code
