@@ -193,9 +193,19 @@ def _kept(store: Store, versions: Sequence[VersionInfo], as_of: object) -> str:
     return f"it was never written or was cleaned away, there are: {', '.join(texts)}"
 
 
-def _numbered(store: Store, version: int) -> _Found | None:
-    if not isinstance(cast("object", version), int) or not 1 <= version <= MAX_VERSION:
+def check_number(version: int) -> None:
+    """Refuse what cannot be the number of a version.
+
+    Raises:
+        InputError: it cannot.
+    """
+    number = cast("object", version)
+    if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MAX_VERSION:
         raise InputError(f"a version is a number from 1, not {version!r}")
+
+
+def _numbered(store: Store, version: int) -> _Found | None:
+    check_number(version)
     schemes = (Scheme.DETACHED,) if version & DETACHED_BIT else (Scheme.V2, Scheme.V1)
     for scheme in schemes:
         path = manifest_path(version, scheme)

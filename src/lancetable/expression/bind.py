@@ -127,7 +127,10 @@ class _Binding:
         return self._read
 
     def bind(self, expression: Expression) -> Bound:
-        return self._rules[type(expression)](expression)
+        rule = self._rules.get(type(expression))
+        if rule is None:
+            raise ExpressionError(f"{expression!r} is no expression; write it as SQL, in quotes")
+        return rule(expression)
 
     def boolean(self, expression: Expression) -> Expression:
         bound = self.bind(expression)

@@ -8,6 +8,7 @@ from lancetable.commit.committer import commit as commit_operation
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Restore
+from lancetable.commit.versions import check_number
 from lancetable.format.manifest.codec import live_rows
 from lancetable.operations.retry import repeat
 from lancetable.operations.write import DEFAULT_COMMIT, WriteResult, Written
@@ -17,9 +18,11 @@ def restore(snapshot: Snapshot, version: int, *, commit: CommitOptions = DEFAULT
     """Make an older version the latest.
 
     Raises:
+        InputError: it is no number of a version.
         VersionNotFoundError: there is no such version, or it was cleaned away.
         CommitError: it did not become a version.
     """
+    check_number(version)
 
     def attempt(latest: Snapshot) -> Written:
         made = commit_operation(latest, Restore(version), commit)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lancetable.errors import InputError
+from lancetable.table.door import explaining
 from lancetable.table.writing import WritingTable, commit_options
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def change_options(write: "WriteOptions | None", commit: "CommitOptions") -> "Ch
     return ChangeOptions(commit=commit) if write is None else ChangeOptions(write, commit)
 
 
+@explaining
 class ChangingTable(WritingTable):
     """A table whose rows can be deleted, updated and merged with others."""
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from lancetable.errors import InputError
 from lancetable.table.changing import ChangingTable, change_options
+from lancetable.table.door import explaining
 from lancetable.table.writing import commit_options
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     )
 
 
+@explaining
 class ColumnsTable(ChangingTable):
     """A table whose columns can be added, changed and dropped.
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Unpack
 
+from lancetable.table.door import explaining
 from lancetable.table.writing import WritingTable, commit_options
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from lancetable.scan.request import Where
 
 
+@explaining
 class CompactingTable(WritingTable):
     """A table whose fragments can be compacted."""
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lancetable.commit import versions
+from lancetable.table.door import explaining
 from lancetable.table.reading import ReadingTable
 
 if TYPE_CHECKING:
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from lancetable.scan.request import Blobs, ColumnsArgument
 
 
+@explaining
 class FollowingTable(ReadingTable):
     """A table whose changes can be followed from version to version."""
 

@@ -13,6 +13,7 @@ from lancetable.commit.place import locate
 from lancetable.errors import InputError
 from lancetable.store import Credentials, Durability, ManifestStore, TableLocation
 from lancetable.table.compacting import CompactingTable
+from lancetable.table.door import explains
 from lancetable.table.following import FollowingTable
 from lancetable.table.upkeep import UpkeepTable
 from lancetable.table.versioned import VersionedTable
@@ -35,6 +36,7 @@ class Table(VersionedTable, FollowingTable, CompactingTable, UpkeepTable):
         return _reopened, (self._location, self.version, self.branch)
 
 
+@explains
 def open_table(  # noqa: PLR0913 - each has a default
     uri: "str | PathLike[str]",
     *,
@@ -73,6 +75,7 @@ def open_table(  # noqa: PLR0913 - each has a default
     return Table(location, snapshot)
 
 
+@explains
 def create_table(  # noqa: PLR0913 - each has a default
     uri: "str | PathLike[str]",
     data: object = None,

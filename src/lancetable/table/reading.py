@@ -11,6 +11,7 @@ from lancetable.commit import versions
 from lancetable.errors import InputError
 from lancetable.format.manifest.codec import live_rows
 from lancetable.store import TableLocation
+from lancetable.table.door import explaining
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 KEPT_PLANS = 16
 
 
+@explaining
 class ReadingTable:
     """One version of a table. ``refresh`` and ``checkout`` move it to another."""
 

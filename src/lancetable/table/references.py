@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from lancetable.commit import refs, versions
 from lancetable.errors import InputError
+from lancetable.table.door import explaining
 
 if TYPE_CHECKING:
     from lancetable.commit.options import CommitOptions
@@ -60,6 +61,7 @@ def _chosen(
     return versions.load(held.location, version=version, tag=tag, branch=branch)
 
 
+@explaining
 class Tags(Named["TagInfo"]):
     """The tags of a table by name."""
 
@@ -138,6 +140,7 @@ class Tags(Named["TagInfo"]):
         return describe_tag(self._snapshot.location.open(), name, metadata)
 
 
+@explaining
 class Branches(Named["BranchInfo"], Generic[Handle]):
     """The branches of a table by name, the main one left out."""
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lancetable.store import TableLocation
+from lancetable.table.door import explains
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from lancetable.operations.check.repair import RepairPlan
 
 
+@explains
 def check_table(  # noqa: PLR0913 - each has a default
     uri: "str | PathLike[str]",
     level: str = "files",
@@ -40,6 +42,7 @@ def check_table(  # noqa: PLR0913 - each has a default
     )
 
 
+@explains
 def repair_table(
     uri: "str | PathLike[str]",
     level: str = "files",

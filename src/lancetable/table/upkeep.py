@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from lancetable.table.door import explaining
 from lancetable.table.reading import ReadingTable
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from lancetable.operations.cleanup.options import CleanupResult, Progress
 
 
+@explaining
 class UpkeepTable(ReadingTable):
     """A table that can be cleaned up, checked and repaired."""
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Self
 
 from lancetable.table.columns import ColumnsTable
+from lancetable.table.door import explaining
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from lancetable.table.references import Branches, Tags
 
 
+@explaining
 class VersionedTable(ColumnsTable):
     """A table whose versions have names, branches and a history."""
 

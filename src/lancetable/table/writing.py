@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from lancetable.table.door import explaining
 from lancetable.table.reading import ReadingTable
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def commit_options(
     return replace(options, message=kept, properties={**options.properties, **(properties or {})})
 
 
+@explaining
 class WritingTable(ReadingTable):
     """A table whose rows, settings and notes can be changed.
 

@@ -47,7 +47,7 @@ class CleanupOptions:
         for name in ("older_than", "unverified_after"):
             if getattr(self, name) < timedelta(0):
                 raise InputError(f"{name} must not be negative, it is {getattr(self, name)}")
-        if self.files_per_second is not None and self.files_per_second <= 0:
+        if self.files_per_second is not None and not self.files_per_second > 0:
             raise InputError("files_per_second must be positive")
 
 

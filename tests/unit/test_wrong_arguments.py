@@ -1,0 +1,134 @@
+"""Whatever a public name is given, what comes out is an answer or an error of the library."""
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+import lancetable as lt
+from lancetable.table.arguments import described, fits
+from lancetable.table.door import explains
+
+ROWS = {"id": [1, 2, 3], "s": ["a", "b", None], "v": [[1.0, 2.0]] * 3}
+WRONG = [
+    None, 5, -1, 1.5, "zz", b"x", [], ["zz"], [5], {}, {"zz": "1"}, {5: 5}, object(), True,
+    float("nan"), 10**30, timedelta(0),
+]  # fmt: skip
+RIGHT: dict[str, object] = {
+    "data": ROWS,
+    "source": ROWS,
+    "where": "id = 1",
+    "set": {"id": "id + 1"},
+    "values": {"s": "'x'"},
+    "on": "id",
+    "columns": ["id"],
+    "entries": {"a": "b"},
+    "from_version": 1,
+    "metadata": {"a": "b"},
+    "name": "s",
+    "names": ["id", "s", "v"],
+    "new": "t",
+    "nullable": True,
+    "old": "s",
+    "other": 1,
+    "rows": 1,
+    "type": pa.large_string(),
+    "uri": "memory://wrong/clone",
+    "version": 1,
+    "folders": {"more": "memory://wrong/more"},
+    "column": "s",
+}
+PLACES = itertools.count()
+
+
+def _table() -> lt.Table:
+    return lt.create_table(f"memory://wrong/{next(PLACES)}", ROWS)
+
+
+def _owners(table: lt.Table) -> dict[str, object]:
+    return {"table": table, "tags": table.tags, "branches": table.branches}
+
+
+def _calls() -> Iterator[tuple[str, str, str]]:
+    for owner, value in _owners(_table()).items():
+        for name in dir(type(value)):
+            method = getattr(type(value), name)
+            if name.startswith("_") or name == "get" or not callable(method):
+                continue
+            for parameter in list(inspect.signature(method).parameters.values())[1:]:
+                if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+                    yield owner, name, parameter.name
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("owner", "name", "argument"), [*_calls()])
+def test_a_wrong_argument_gives_one_clear_error(owner: str, name: str, argument: str) -> None:
+    table, answers = _table(), 0
+    for wrong in WRONG:
+        method = getattr(_owners(table)[owner], name)
+        parameters = inspect.signature(method).parameters.values()
+        needed = [one.name for one in parameters if one.default is one.empty]
+        given = {one: RIGHT[one] for one in needed if one in RIGHT and one != argument}
+        try:
+            _drain(method(**given, **{argument: wrong}))
+            answers += 1
+        except lt.LanceTableError as error:
+            assert str(error)
+        if answers:
+            table, answers = _table(), 0
+
+
+def _drain(result: object) -> None:
+    """Have an answer that comes later come now."""
+    later = getattr(result, "to_batches", None)
+    if later is not None:
+        list(later())
+    elif isinstance(result, Iterator):
+        list(result)
+
+
+def test_the_error_names_the_argument_and_what_fits() -> None:
+    table = _table()
+    with pytest.raises(lt.InputError) as caught:
+        table.append(ROWS, properties=5)  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        "properties of append() is 5; it takes a mapping of str to str or None"
+    )
+    assert caught.value.__cause__ is None
+    assert table.refresh().version == 1
+
+
+def test_a_fault_of_the_library_stays_as_it_is() -> None:
+    @explains
+    def broken(rows: int) -> None:
+        raise KeyError(rows)
+
+    with pytest.raises(KeyError):
+        broken(5)
+    with pytest.raises(lt.InputError, match=r"rows of broken\(\) is 'x'; it takes int"):
+        broken("x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "answer"),
+    [
+        (5, int, True),
+        (True, int, False),
+        (5, float, True),
+        ("a", list[str], False),
+        (["a"], list[str], True),
+        ([5], list[str], False),
+        ({"a": None}, dict[str, str | None], True),
+        ({5: None}, dict[str, str | None], False),
+        (None, str | None, True),
+        (len, Callable[[str], int], True),
+        (5, Callable[[str], int], False),
+        (5, "a name that nobody knows", True),
+    ],
+)
+def test_what_fits(value: object, kind: object, answer: bool) -> None:
+    assert fits(value, kind) is answer
+    assert described(kind)
