@@ -69,13 +69,12 @@ def _alone(place: _Place, field: Field) -> list[pa.Array]:
 def _joined(places: Sequence[_Place]) -> pa.Array:
     stored: list[StoredPage] = []
     for file, _, page in places:
-        items = cast("MiniBlock", page.description).items
-        if page.rows != items:
-            raise CorruptError(f"a page of {page.rows} rows holds {items} values")
+        layout = cast("MiniBlock", page.description)
+        if page.rows != layout.items:
+            raise CorruptError(f"a page of {page.rows} rows holds {layout.items} values")
         wanted = [ByteRange(*page.buffer(number).whole()) for number in (0, 1)]
         words, chunks = file.file.read_ranges(wanted)
-        stored.append(StoredPage(words, chunks, items))
+        stored.append(StoredPage(words, chunks, layout))
     plan = places[0].plan
-    layout = cast("MiniBlock", places[0].page.description)
-    entries = read_joined(layout, stored)
-    return leaf_run(entries, layout.layers, plan.kind, plan.leaf.widths).array
+    entries = read_joined(stored)
+    return leaf_run(entries, stored[0].layout.layers, plan.kind, plan.leaf.widths).array

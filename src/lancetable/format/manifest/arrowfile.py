@@ -138,6 +138,8 @@ def _expand(content: memoryview, codec: int, needed: int) -> memoryview:
     if not needed <= size <= needed + _ROUNDING:
         raise CorruptError(f"a buffer for {needed} bytes claims to expand to {size}")
     try:
+        if _CODECS[codec] == "zstd":  # which says when it is less; lz4 leaves the rest undefined
+            return memoryview(pa.decompress(packed, size, "zstd"))
         stream = pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(packed)), _CODECS[codec])
         return memoryview(stream.read(size))
     except (pa.ArrowException, OSError, MemoryError) as cause:

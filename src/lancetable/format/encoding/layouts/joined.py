@@ -2,20 +2,23 @@
 
 The chunks of a page know nothing of their page but its description. Pages that are described alike
 can therefore stand one behind the other: their chunks make the chunks of one long page, in which
-also chunks in the middle may hold few values. Dictionaries and row indices belong to one page, and
+also chunks in the middle may hold few values. Symbol tables belong to one page each; only the step
+that needs them is done page by page. Dictionaries and row indices belong to one page as well, and
 pages that have them are not joined.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Bytes, Integers, Page, PageBuffer
+from lancetable.format.encoding.blocks import Block, Chunks, VariableWidth
 from lancetable.format.encoding.compressions.bitpacking import InlineBitpacking
 from lancetable.format.encoding.compressions.flat import Flat
+from lancetable.format.encoding.compressions.fsst import Fsst
 from lancetable.format.encoding.compressions.rle import Rle
 from lancetable.format.encoding.compressions.variable import Variable
 from lancetable.format.encoding.entries import Entries
@@ -37,7 +40,7 @@ class StoredPage(NamedTuple):
 
     words: memoryview
     chunks: memoryview
-    items: int
+    layout: MiniBlock
 
 
 def shape_of(description: object) -> tuple[object, ...] | None:
@@ -46,25 +49,85 @@ def shape_of(description: object) -> tuple[object, ...] | None:
         return None
     if description.dictionary is not None or description.has_row_index:
         return None
-    if len(description.layers.items) != 1 or not isinstance(description.values, JOINABLE):
+    values: object = description.values
+    if isinstance(values, Fsst) and isinstance(values.inner, Variable):
+        values = (Fsst, values.inner)
+    elif not isinstance(values, JOINABLE):
         return None
-    return description.shape, description.values, description.layers
+    if len(description.layers.items) != 1:
+        return None
+    return description.shape, values, description.layers
 
 
-def read_joined(layout: MiniBlock, pages: Sequence[StoredPage]) -> Entries:
+def read_joined(pages: Sequence[StoredPage]) -> Entries:
     """Decode all values of pages that are described alike.
 
     Raises:
         CorruptError: a page is damaged; which one is not known.
     """
+    layout = pages[0].layout
     table = _table(pages, 4 if layout.shape.is_large else 2)
     size, items = int(table.starts[-1]), int(table.firsts[-1])
     data = empty_bytes(size)
     np.concatenate([np.frombuffer(page.chunks, np.uint8) for page in pages], out=data)
+    if isinstance(layout.values, Fsst):
+        layout = replace(layout, values=_PagedTexts(tuple(_codes(pages))))
+    layout = replace(layout, items=items)
     page = Page(items, 0, (PageBuffer(0, 0), PageBuffer(0, size)), layout)
-    tables = ChunkTables(table, None, None)
-    opened = MiniBlockPage(replace(layout, items=items), page, tables, is_mapped=True)
+    opened = MiniBlockPage(layout, page, ChunkTables(table, None, None), is_mapped=True)
     return _answered(opened, items, data)
+
+
+class _Codes(NamedTuple):
+    """How a page codes its text, and how many chunks it has."""
+
+    values: Fsst
+    chunks: int
+
+
+def _codes(pages: Sequence[StoredPage]) -> Iterator[_Codes]:
+    for words, _, layout in pages:
+        if not isinstance(layout.values, Fsst):
+            raise CorruptError("pages that are coded and pages that are not cannot be joined")
+        yield _Codes(layout.values, len(words) // (4 if layout.shape.is_large else 2))
+
+
+@dataclass(frozen=True, slots=True)
+class _PagedTexts:
+    """The text of pages that have a symbol table each."""
+
+    pages: tuple[_Codes, ...]
+
+    def describe(self) -> str:
+        """Return the name and what is inside."""
+        return self.pages[0].values.describe()
+
+    @property
+    def buffer_count(self) -> int:
+        """As many as each page has."""
+        return self.pages[0].values.buffer_count
+
+    def decode_chunks(self, chunks: Chunks) -> Block:
+        """Decode page by page, and put the text of all pages together."""
+        texts: list[VariableWidth] = []
+        first = 0
+        for values, count in self.pages:
+            own = slice(first, first + count)
+            first += count
+            pieces = tuple(buffer.pick(own) for buffer in chunks.buffers)
+            block = values.decode_chunks(Chunks(pieces, chunks.counts[own]))
+            if not isinstance(block, VariableWidth):
+                raise CorruptError("coded strings are not stored as values of any length")
+            texts.append(block)
+        sizes = _edges(np.array([int(text.offsets[-1] - text.offsets[0]) for text in texts]))
+        parts = [
+            text.offsets[:-1] + (size - int(text.offsets[0]))
+            for text, size in zip(texts, sizes[:-1].tolist(), strict=True)
+        ]
+        data = empty_bytes(int(sizes[-1]))
+        used = [text.data[int(text.offsets[0]) : int(text.offsets[-1])] for text in texts]
+        np.concatenate(used, out=data)
+        return VariableWidth(np.concatenate([*parts, sizes[-1:]]), data)
 
 
 def _answered(opened: MiniBlockPage, items: int, data: Bytes) -> Entries:
@@ -94,7 +157,7 @@ def _table(pages: Sequence[StoredPage], width: int) -> ChunkTable:
     if ((counts < 2).sum()) != len(pages):
         raise CorruptError("a chunk that is not the last holds a single value")
     before = _edges(counts)
-    last = np.array([page.items for page in pages]) - (before[ends] - before[firsts])
+    last = np.array([page.layout.items for page in pages]) - (before[ends] - before[firsts])
     if (last < 1).any() or (last > LARGEST_CHUNK_VALUES).any():
         raise CorruptError("the chunks of a page do not add up to its values")
     counts[ends - 1] = last
