@@ -25,7 +25,7 @@ from lancetable.operations.edit import added_field, refuse_name
 from lancetable.operations.extend import Extension, first_batch
 from lancetable.operations.fit import refuse_names
 from lancetable.operations.grow import grown, numbered
-from lancetable.operations.joined import joined
+from lancetable.operations.joined import joined, names_addresses, refuse_moved_rows
 from lancetable.operations.makers import Function, FunctionMaker, SqlMaker
 from lancetable.operations.moved import target_of
 from lancetable.operations.new_files import with_columns
@@ -188,8 +188,30 @@ def add_joined_columns(
         CommitError: nothing was changed.
     """
     maker, fields = joined(snapshot, data, on)
+    return add_spread_columns(snapshot, fields, on, Extension(maker, options), options)
+
+
+def add_spread_columns(
+    snapshot: Snapshot,
+    fields: Sequence[pa.Field],
+    on: Sequence[str],
+    extension: Extension,
+    options: ChangeOptions,
+) -> Altered:
+    """Add the columns of other rows that have the same key, wherever the two sides meet.
+
+    Raises:
+        SchemaError: a column is there already.
+        ConflictError: rows that are known by their addresses may have moved.
+        CommitError: nothing was changed.
+    """
+
+    def check(latest: Snapshot) -> None:
+        if names_addresses(latest, on):
+            refuse_moved_rows(snapshot, latest)
+
     names = tuple(quote(one.name) for one in fields)
-    return _extend(snapshot, names, fields, Extension(maker, options), options)
+    return _extend(snapshot, names, fields, extension, options, check)
 
 
 def _extend(
@@ -210,7 +232,8 @@ def _extend(
         if extension is not None:
             files = extension.write(latest, schema, ids)
             fragments = tuple(
-                with_columns(one, files[one.id], one.physical_rows) for one in fragments
+                with_columns(one, files[one.id], one.physical_rows) if one.id in files else one
+                for one in fragments
             )
         made = commit(latest, Merge(fragments, schema, preserves_nullability=True), options.commit)
         return Altered(made.snapshot, ColumnsResult(made.snapshot.version, paths, made.attempts))

@@ -53,18 +53,27 @@ class Extension:
         self.maker = maker
         self._options = options
         self._batch_rows = batch_rows
-        self._written: dict[tuple[object, ...], DataFile] = {}
+        self._written: dict[tuple[object, ...], DataFile | None] = {}
         self.fragments: list[Fragment] = []
         """Every new file as a fragment of its own, to be removed if nothing comes of it."""
 
     def write(
         self, snapshot: Snapshot, schema: Schema, new_ids: Sequence[int]
     ) -> dict[int, DataFile]:
-        """Return a file with the new fields for each fragment that has rows."""
+        """Return a file with the new fields for each fragment; one of nulls only may have none."""
         ids = tuple(new_ids)
         missing = [
             one for one in snapshot.manifest.fragments if _key(one, ids) not in self._written
         ]
+        for one, file in zip(missing, self._run(snapshot, schema, ids, missing), strict=True):
+            self._written[_key(one, ids)] = file
+        files = [(one.id, self._written[_key(one, ids)]) for one in snapshot.manifest.fragments]
+        return {id_: file for id_, file in files if file is not None}
+
+    def _run(
+        self, snapshot: Snapshot, schema: Schema, ids: tuple[int, ...], missing: list[Fragment]
+    ) -> Sequence[DataFile | None]:
+        """Write the files of some fragments."""
         tasks = [
             ExtendTask(
                 part_of(snapshot, [one]),
@@ -83,10 +92,8 @@ class Extension:
             tasks,
             lambda file: remove_fragments([Fragment(0, (file,))], target),
         )
-        for one, file in zip(missing, results, strict=True):
-            self._written[_key(one, ids)] = file
-            self.fragments.append(Fragment(0, (file,)))
-        return {one.id: self._written[_key(one, ids)] for one in snapshot.manifest.fragments}
+        self.fragments += [Fragment(0, (file,)) for file in results]
+        return results
 
     def remove_unused(self, snapshot: Snapshot) -> None:
         """Remove files of fragments that were gone when the commit landed."""

@@ -5,18 +5,20 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from lancetable.commit.snapshot import Snapshot
-from lancetable.errors import InputError, SchemaError
+from lancetable.errors import ConflictError, InputError, SchemaError
 from lancetable.format.schema.project import resolve
+from lancetable.fragment.projection import ROW_ADDRESS, ROW_ID
 from lancetable.operations.assign import exact_cast
 from lancetable.operations.fit import write_schema, write_type
 from lancetable.operations.join import index_keys
 from lancetable.operations.kept import Kept, kept_step, kept_type
 from lancetable.operations.keys import comparable
 from lancetable.operations.makers import JoinMaker
+from lancetable.operations.moved import has_stable_row_ids
 from lancetable.operations.sources import Source, read_source
 from lancetable.operations.spill import keep
 
-SYSTEM_KEYS = ("_rowaddr", "_rowid")
+SYSTEM_KEYS = (ROW_ADDRESS, ROW_ID)
 MEMORY_LIMIT = 1024**3
 
 
@@ -29,23 +31,57 @@ def joined(
         SchemaError: a key column is missing on one of the sides.
         InputError: no key is named.
     """
-    if isinstance(on, str) or not on:
-        raise InputError("give the columns to match rows on as a list, such as on=['id']")
     schema = snapshot.manifest.schema
     source = read_source(data, write_schema(schema))
-    for name in on:
-        if name not in source.schema.names:
-            raise SchemaError(f"the data has no column {name!r}, which rows are matched on")
-    fields = [one for one in source.schema if one.name not in on]
-    if not fields:
-        raise SchemaError("the data has no column beside its key")
+    fields = new_fields(source.schema, on)
     (kept,) = keep(*keepable(source), MEMORY_LIMIT)
     keys = [
-        comparable(exact_cast(name, _column(kept, name), _key_type(snapshot, name)), name)
+        comparable(exact_cast(name, _column(kept, name), key_type(snapshot, name)), name)
         for name in on
     ]
     names = tuple(one.name for one in fields)
     return JoinMaker(tuple(on), index_keys(keys), kept, names, is_complete), fields
+
+
+def new_fields(source: pa.Schema, on: Sequence[str]) -> list[pa.Field]:
+    """Return the columns that data has beside its key.
+
+    Raises:
+        SchemaError: a key column is missing, or there is no other.
+        InputError: no key is named.
+    """
+    if isinstance(on, str) or not on:
+        raise InputError("give the columns to match rows on as a list, such as on=['id']")
+    for name in on:
+        if name not in source.names:
+            raise SchemaError(f"the data has no column {name!r}, which rows are matched on")
+    fields = [one for one in source if one.name not in on]
+    if not fields:
+        raise SchemaError("the data has no column beside its key")
+    return fields
+
+
+def names_addresses(snapshot: Snapshot, on: Sequence[str]) -> bool:
+    """Say whether rows are known by where they are; without stable ids a row id is an address."""
+    return ROW_ADDRESS in on or (ROW_ID in on and not has_stable_row_ids(snapshot.manifest))
+
+
+def refuse_moved_rows(before: Snapshot, latest: Snapshot) -> None:
+    """Refuse addresses of a version when rows may have moved since.
+
+    Raises:
+        ConflictError: rows went from where they were, and there are new fragments.
+    """
+    known = {one.id: one for one in before.manifest.fragments}
+    now = {one.id: one for one in latest.manifest.fragments}
+    went = any(
+        id_ not in now or now[id_].deletion_file != one.deletion_file for id_, one in known.items()
+    )
+    if went and not now.keys() <= known.keys():
+        raise ConflictError(
+            f"another writer moved rows after version {before.version}, so that row addresses read "
+            "before are of no use; read them again"
+        )
 
 
 def keepable(source: Source) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
@@ -62,7 +98,8 @@ def keepable(source: Source) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     return schema, batches()
 
 
-def _key_type(snapshot: Snapshot, name: str) -> pa.DataType:
+def key_type(snapshot: Snapshot, name: str) -> pa.DataType:
+    """Return the type in which values of a key column are compared."""
     known = {field.name for field in snapshot.manifest.schema.fields}
     if name in SYSTEM_KEYS and name not in known:
         return pa.uint64()

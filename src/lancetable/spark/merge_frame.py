@@ -41,9 +41,7 @@ def merge_frame(
         InputError: there is no such way to join, or the rows do not fit.
         CommitError: nothing was changed.
     """
-    if join not in get_args(Join):
-        raise InputError(f"join is {join!r}; use one of {', '.join(get_args(Join))}")
-    if join == "driver" or (join == "auto" and _is_small(frame)):
+    if is_here(frame, join):
         return merge(snapshot, _fitted(frame.toArrow(), snapshot), keys, clauses, options)
     carried = to_arrow(frame.schema)
     casts = plan_write(carried, snapshot.manifest.schema, Rounding.ERROR)
@@ -52,6 +50,17 @@ def merge_frame(
         return SparkSpread(frame, Incoming(carried, casts), of_source)
 
     return merge_spread(snapshot, casts.schema, keys, clauses, options, spread)
+
+
+def is_here(frame: "DataFrame", join: Join) -> bool:
+    """Say whether the rows of a frame come to the driver.
+
+    Raises:
+        InputError: there is no such way to join.
+    """
+    if join not in get_args(Join):
+        raise InputError(f"join is {join!r}; use one of {', '.join(get_args(Join))}")
+    return join == "driver" or (join == "auto" and _is_small(frame))
 
 
 def _is_small(frame: "DataFrame") -> bool:

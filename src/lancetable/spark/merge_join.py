@@ -12,7 +12,7 @@ which rows changed, and eight bytes for each inserted key. The driver commits it
 """
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,14 +23,13 @@ from pyspark import cloudpickle
 from pyspark.sql.types import LongType, StructField, StructType
 
 from lancetable.format.manifest import Fragment
-from lancetable.fragment.projection import ROW_ADDRESS
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.writer import remove_fragments
 from lancetable.operations.clauses import When
 from lancetable.operations.decide import Matched, condition_sides, decide_pairs, numbered
 from lancetable.operations.join import Pairs
 from lancetable.operations.kept import Kept
-from lancetable.operations.keys import InsertedKeys, codes_of, comparable
+from lancetable.operations.keys import InsertedKeys, codes_of
 from lancetable.operations.match import by_fragment
 from lancetable.operations.merge_pass import MergePlan, MergeWork, PartDone
 from lancetable.operations.merge_source import SourcePlan
@@ -39,18 +38,16 @@ from lancetable.operations.parts import parts
 from lancetable.operations.runner import Threads
 from lancetable.operations.source_keys import SourceKeys
 from lancetable.operations.xxhash import Hashes, hash_words
-from lancetable.scan import execute
-from lancetable.scan.plan import plan as plan_scan
-from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.spark.casts import Casts
 from lancetable.spark.codes import explained
+from lancetable.spark.table_keys import ADDRESS, KEY, carried, key_fields, scan_keys, uncarried
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lancetable.commit.snapshot import Snapshot
 
-BUCKET, ADDRESS, KEY = "_lancetable_bucket", "_lancetable_address", "_lancetable_key"
+BUCKET = "_lancetable_bucket"
 _ROWS_PER_BUCKET = 512 * 1024
 _RESULT = "result binary"
 _dumps: Any = cloudpickle.dumps
@@ -71,6 +68,14 @@ class Incoming:
             for column, field in zip(batch.columns, self.carried, strict=True)
         ]
         return self.casts.apply(pa.RecordBatch.from_arrays(arrays, self.carried.names))
+
+    def of(self, places: Sequence[int]) -> "Incoming":
+        """Return the same for some of the columns only."""
+        casts = Casts(
+            pa.schema([self.casts.schema.field(at) for at in places]),
+            tuple(self.casts.steps[at] for at in places),
+        )
+        return Incoming(pa.schema([self.carried.field(at) for at in places]), casts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,17 +157,9 @@ def _table(spark: "SparkSession", plan: MergePlan, buckets: int) -> "DataFrame":
     """Return bucket, row address and comparable key of every row of the table."""
     payloads = [_dumps(part) for part in parts(plan.snapshot)]
     scan = _ScanKeys(payloads, plan.on, buckets)
-    kinds = ", ".join(f"{KEY}{at} {kind}" for at, kind in enumerate(_kinds(plan)))
-    count = max(len(payloads), 1)
-    rows = spark.range(0, len(payloads), 1, count)
-    return rows.mapInArrow(scan, f"{BUCKET} bigint, {ADDRESS} bigint, {kinds}")
-
-
-def _kinds(plan: MergePlan) -> list[str]:
-    """Return the Spark types of the comparable forms of the key columns."""
-    shown = plan_scan(plan.snapshot.manifest.schema, ScanRequest(plan.on)).schema
-    forms = [comparable(pa.nulls(0, field.type), field.name) for field in shown]
-    return ["binary" if pa.types.is_large_binary(one.type) else "bigint" for one in forms]
+    rows = spark.range(0, len(payloads), 1, max(len(payloads), 1))
+    schema = StructType([StructField(BUCKET, LongType()), *key_fields(plan.snapshot, plan.on)])
+    return rows.mapInArrow(scan, schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,33 +177,10 @@ class _ScanKeys:
                 yield from self._scan(part)
 
     def _scan(self, part: "Snapshot") -> Iterator[pa.RecordBatch]:
-        planned = plan_scan(part.manifest.schema, ScanRequest((*self.on, ROW_ADDRESS)))
-        for piece in execute.run(planned, Readers(part), ScanOptions(threads=1)):
-            if not piece.rows:
-                continue
-            *columns, addresses = [
-                chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
-                for chunks in piece.columns
-            ]
-            keys = [comparable(one, name) for one, name in zip(columns, self.on, strict=True)]
-            carried = [_carried(key) for key in keys]
-            arrays = [_bucket_of(keys, self.buckets), addresses.view(pa.int64()), *carried]
+        for addresses, keys in scan_keys(part, self.on):
+            arrays = [_bucket_of(keys, self.buckets), addresses, *map(carried, keys)]
             names = [BUCKET, ADDRESS, *(f"{KEY}{at}" for at in range(len(keys)))]
             yield pa.RecordBatch.from_arrays(arrays, names)
-
-
-def _carried(key: pa.Array) -> pa.Array:
-    """Return a comparable key in a type that Spark has."""
-    if pa.types.is_large_binary(key.type):
-        return key.cast(pa.binary())
-    return key.view(pa.int64())
-
-
-def _uncarried(column: pa.ChunkedArray, like: pa.DataType) -> pa.Array:
-    array = column.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.nulls(0, column.type)
-    return array.cast(like) if pa.types.is_large_binary(like) else array.view(like)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +216,7 @@ class _Bucket:
         index = plan.keys.index(kept)
         none = kept.take(np.empty(0, np.int64), plan.keys.columns)
         forms = [one.type for one in plan.keys.of(none)]
-        keys = [_uncarried(right.column(f"{KEY}{at}"), form) for at, form in enumerate(forms)]
+        keys = [uncarried(right.column(f"{KEY}{at}"), form) for at, form in enumerate(forms)]
         places, rows = index.find_equal(keys)
         addresses = right.column(ADDRESS).to_numpy().view(np.uint64)[places]
         order = np.argsort(addresses, kind="stable")

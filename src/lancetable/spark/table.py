@@ -28,9 +28,10 @@ from lancetable.operations.merge import MergeOptions
 from lancetable.operations.merge_builder import MergeBuilder
 from lancetable.operations.update import update
 from lancetable.spark.codes import coded
+from lancetable.spark.column_join import add_frame_columns
 from lancetable.spark.creating import LanceTableBuilder
 from lancetable.spark.fused import fused
-from lancetable.spark.merge_frame import Join, merge_frame, stored_rows
+from lancetable.spark.merge_frame import Join, is_here, merge_frame, stored_rows
 from lancetable.spark.merging import LanceMergeBuilder, as_keys
 from lancetable.spark.options import ReadOptions
 from lancetable.spark.reports import (
@@ -196,27 +197,44 @@ class LanceTable(VersionedTable, UpkeepTable):
         function: FunctionOptions | None = None,
         *,
         on: str | Sequence[str] | None = None,
+        join: Join = "auto",
     ) -> tuple[str, ...]:
         """Add columns, and return their names.
 
         Args:
             columns: a dict of names and SQL expressions; or a function of batches, which runs on
-                workers; or with ``on`` a data frame, whose rows come to the driver.
+                workers; or with ``on`` a data frame.
             function: what the function gets and gives, and the folder that keeps its results, so
-                that a later attempt goes on from there.
+                that a later attempt goes on from there. For a data frame the folder keeps the
+                names of files that are done.
             on: the key columns of the frame; ``_rowaddr`` and ``_rowid`` stand for the row itself.
                 Rows without a match get nulls.
+            join: where rows of a frame meet those of the table, as for :meth:`merge`.
         """
         with coded():
             if on is not None:
                 keys = [on] if isinstance(on, str) else list(on)
-                rows = stored_rows(cast("DataFrame", columns))
-                return add_joined_columns(self.snapshot(), rows, keys).result.columns
+                return self._add_from(cast("DataFrame", columns), keys, function, join)
             if isinstance(columns, Mapping):
                 return add_computed_columns(self.snapshot(), columns, self._change()).result.columns
             settled = replace(function or FunctionOptions(), change=self._change())
             made = cast("Callable[[pa.RecordBatch], object]", columns)
             return add_columns_by(self.snapshot(), made, settled).result.columns
+
+    def _add_from(
+        self,
+        frame: "DataFrame",
+        keys: list[str],
+        function: FunctionOptions | None,
+        join: Join,
+    ) -> tuple[str, ...]:
+        given = function or FunctionOptions()
+        if given.checkpoint is None and is_here(frame, join):
+            options = ChangeOptions(commit=PATIENT)
+            rows = stored_rows(frame)
+            return add_joined_columns(self.snapshot(), rows, keys, options).result.columns
+        settled = replace(given, change=self._change())
+        return add_frame_columns(self.snapshot(), frame, keys, settled).result.columns
 
     def _merged(self, result: MergeResult) -> "DataFrame":
         return self.spark.createDataFrame([merged(result)], MERGED)
