@@ -1,17 +1,24 @@
 """What is known of one fragment once its files are looked at: rows, deletions, row ids."""
 
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
 from lancetable.errors import CorruptError
 from lancetable.format.manifest.model import Fragment, SequenceSource
+from lancetable.format.manifest.rowids import IdSpans
 from lancetable.format.schema.model import Field
 from lancetable.fragment.deletions import Deletions, load_deletions
 from lancetable.fragment.files import DataFileReader, DataFiles
 from lancetable.fragment.projection import CREATED_AT, ROW_ID, SPILLED_IDS
-from lancetable.fragment.rowids import load_row_ids, load_versions
+from lancetable.fragment.rowids import load_id_spans, load_row_ids, load_versions
+from lancetable.fragment.source import Source
 
 Unsigned = npt.NDArray[np.uint64]
+Loaded = TypeVar("Loaded")
+Loader: TypeAlias = Callable[[Source, SequenceSource, int, Callable[[], Unsigned]], Loaded]
 
 
 class OpenFragment:
@@ -73,12 +80,18 @@ class OpenFragment:
             self._sequences[name] = self._load(name)
         return self._sequences[name]
 
+    def id_spans(self) -> IdSpans | None:
+        """Return the row ids of all rows as spans; None when none are stored."""
+        return self._loaded(ROW_ID, load_id_spans)
+
     def _load(self, name: str) -> Unsigned | None:
+        return self._loaded(name, load_row_ids if name == ROW_ID else load_versions)
+
+    def _loaded(self, name: str, load: Loader[Loaded]) -> Loaded | None:
         stored = self._stored(name)
         if stored is None:
             return None
         source = self.data_files.source
-        load = load_row_ids if name == ROW_ID else load_versions
         try:
             return load(source, stored, self.rows, lambda: self._spilled(name))
         except CorruptError as error:

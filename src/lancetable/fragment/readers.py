@@ -12,9 +12,9 @@ from lancetable.fragment.counts import live_rows
 from lancetable.fragment.files import DataFiles
 from lancetable.fragment.gathering import TableGather
 from lancetable.fragment.opened import OpenFragment
-from lancetable.fragment.projection import ROW_ID, Projection
+from lancetable.fragment.projection import Projection
 from lancetable.fragment.reader import FragmentReader
-from lancetable.fragment.rowids import RowIdIndex
+from lancetable.fragment.rowids import LiveIds, RowIdIndex
 from lancetable.fragment.source import Source
 from lancetable.store import spread
 
@@ -137,15 +137,11 @@ class Readers:
             self.with_deletions(range(len(self)))
             for position in range(len(self)):
                 opened = self[position].opened
-                ids = opened.sequence(ROW_ID)
-                if ids is None:
+                spans = opened.id_spans()
+                if spans is None:
                     return None
                 deletions = opened.deletions
-                offsets = None
-                if deletions is not None:
-                    alive = np.ones(opened.rows, np.bool_)
-                    alive[deletions.offsets] = False
-                    offsets = np.flatnonzero(alive)
-                live.append((opened.fragment.id, ids, offsets))
+                deleted = None if deletions is None else deletions.offsets
+                live.append(LiveIds(opened.fragment.id, spans, deleted))
             self._index = RowIdIndex.of_fragments(live)
         return self._index

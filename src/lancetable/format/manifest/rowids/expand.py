@@ -4,7 +4,7 @@ Row ids count every physical row, deleted ones included, in file order. Of a ver
 the lengths of the spans matter: after compaction their numbers are leftovers of other fragments.
 """
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,43 @@ def decode_row_ids(data: bytes, expected_rows: int | None = None) -> Numbers:
     if not segments:
         return np.empty(0, np.uint64)
     return np.concatenate([_expand(segment) for segment in segments])
+
+
+class IdSpans(NamedTuple):
+    """Row ids as stretches of neighbours: span i is ``firsts[i]`` and the ``sizes[i] - 1`` next."""
+
+    firsts: Numbers
+    sizes: npt.NDArray[np.int64]
+
+
+def decode_id_spans(data: bytes, expected_rows: int) -> IdSpans:
+    """Return the row ids of the physical rows as spans; ranges are not spelled out for it.
+
+    Raises:
+        CorruptError: the bytes are damaged, or do not name ``expected_rows`` ids.
+    """
+    segments = decode_segments(data)
+    total = sum(size(segment) for segment in segments)
+    if total != expected_rows:
+        raise CorruptError(f"{total} row ids are stored for {expected_rows} rows")
+    found = [
+        IdSpans(np.array([segment.start], np.uint64), np.array([segment.end - segment.start]))
+        if isinstance(segment, Range)
+        else spans_of(_expand(segment))
+        for segment in segments
+        if size(segment)
+    ]
+    if len(found) == 1:
+        return found[0]
+    empty = IdSpans(np.empty(0, np.uint64), np.empty(0, np.int64))
+    return IdSpans(*map(np.concatenate, zip(*[empty, *found], strict=True)))
+
+
+def spans_of(ids: Numbers) -> IdSpans:
+    """Return row ids, one for each row, as spans."""
+    edges = np.flatnonzero(ids[1:] != ids[:-1] + np.uint64(1)) + 1
+    starts = np.concatenate([[0], edges]) if len(ids) else np.empty(0, np.int64)
+    return IdSpans(ids[starts], np.diff(np.append(starts, len(ids))))
 
 
 def largest_row_id(data: bytes) -> int:
