@@ -1,15 +1,20 @@
 """Tables that pylance wrote, read by Spark: the rows that pylance reads, in Spark's types."""
 
 import json
+import math
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from lancetable.spark.casts import plan_read
 from lancetable.spark.options import Nanoseconds
 from lancetable.spark.source import LanceSource
 from lancetable.spark.types import to_arrow
-from tests.fixtures_catalog import GOLDEN, _place, load_expected
+from tests.fixtures_catalog import GOLDEN, SHARED, _place, load_expected
 from tests.same import assert_same_table
 
 FOLDER = GOLDEN / "table"
@@ -17,8 +22,8 @@ ENTRIES = json.loads((FOLDER / "manifest.json").read_text())["cases"]
 VERSIONS = [(entry, version) for entry in ENTRIES for version in entry["versions"]]
 """Every version of every table, as they lie in the collection."""
 
-THROUGH_SPARK = ["all_types", "add_columns", "branches", "delete_arrow", "ext_types", "nested"]
-"""A few that go through the JVM as well."""
+SHARED_FOLDER = SHARED / "table"
+"""The whole collection beside the checkout; what is in the small copy too is left out."""
 
 
 def name_of(case):
@@ -50,14 +55,79 @@ def test_every_version_reads_as_pylance_reads_it(case):
     assert_same_table(found, expected_rows(version, schema))
 
 
-@pytest.mark.parametrize("name", THROUGH_SPARK)
-def test_the_jvm_sees_the_same_rows(spark, name):
-    matching = [case for case in VERSIONS if case[0]["case"].startswith(name)]
-    if not matching:
-        pytest.skip("not in the collection")
-    entry, version = matching[-1]
-    given = {**options_of(entry, version), "nanoseconds": "truncate"}
-    frame = spark.read.format("lance").options(**given).load()
-    # As texts: no two NaN are equal.
-    found = list(map(str, frame.toArrow().to_pylist()))
-    assert found == list(map(str, expected_rows(version, frame.schema).to_pylist()))
+SHOWN_AS_TEXT = {"decneg": "Spark has no decimals of a negative scale"}
+"""The columns of the collections that Spark cannot express as they are; it shows them otherwise.
+
+Times finer than microseconds are rounded down to them. All else is equal.
+"""
+
+
+def through_spark():
+    """Return every case, of both collections, with the folder it lies in."""
+    golden = [pytest.param(FOLDER, entry, id=entry["case"]) for entry in ENTRIES]
+    if not SHARED_FOLDER.exists():
+        return golden
+    rest = [
+        pytest.param(SHARED_FOLDER, entry, id=f"shared-{entry['case']}", marks=pytest.mark.slow)
+        for entry in json.loads((SHARED_FOLDER / "manifest.json").read_text())["cases"]
+        if entry not in ENTRIES
+    ]
+    return [*golden, *rest]
+
+
+def wishes(entry):
+    """Yield the options that name each version, tag and branch of a case, and what it holds."""
+    known = {}
+    for version in entry["versions"]:
+        branch, number, file = version.get("branch"), version["version"], version["expected"]
+        known[branch, number] = file
+        yield {"version": str(number)} | ({"branch": branch} if branch else {}), file
+    for tag, text in entry.get("tags", {}).items():
+        yield {"tag": tag}, known[None, int(text["version"])]
+    for branch in sorted({branch for branch, _ in known if branch}):
+        newest = max(number for name, number in known if name == branch)
+        yield {"branch": branch}, known[branch, newest]
+    if "detached_version" in entry:
+        version = str(entry["detached_version"])
+        yield {"version": version}, f"{entry['case']}.detached.expected.arrow"
+
+
+def plain(value):
+    """Return a value without what Spark cannot express; knows nothing of the casts under test."""
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    if isinstance(value, UUID):
+        return value.bytes
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1)
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+        return aware.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return value
+
+
+@pytest.mark.parametrize(("folder", "entry"), through_spark())
+def test_spark_reads_every_case(spark, folder, entry):
+    """All versions of a case that have one schema go through the JVM in one query."""
+    place = str(_place(folder, entry)())
+    queries = {}
+    for number, (wish, file) in enumerate(wishes(entry)):
+        reader = spark.read.format("lance").options(nanoseconds="truncate", **wish)
+        frame = reader.load(place)
+        one = frame.selectExpr("*", f"{number} as _wish")
+        queries.setdefault(frame.schema.json(), []).append((one, number, file))
+    for group in queries.values():
+        found = reduce(lambda one, other: one.unionAll(other), (frame for frame, _, _ in group))
+        rows = found.toArrow()
+        for _, number, file in group:
+            mine = rows.filter(pc.equal(rows["_wish"], number)).drop_columns(["_wish"])
+            wanted = load_expected(folder / file).select(mine.column_names)
+            for name in set(SHOWN_AS_TEXT).intersection(mine.column_names):
+                texts = [None if one is None else str(one) for one in wanted[name].to_pylist()]
+                at = wanted.column_names.index(name)
+                wanted = wanted.set_column(at, name, pa.array(texts))
+            assert plain(mine.to_pylist()) == plain(wanted.to_pylist())

@@ -84,7 +84,27 @@ def _spark_field(field: pa.Field, vectors: Vectors, path: str) -> st.StructField
         shown = spark_type(field.type, path, vectors)
     text = type_text(field, carried_type(shown, path))
     metadata = {} if text is None else {TYPE_KEY: text}
-    return st.StructField(field.name, shown, field.nullable, metadata)
+    return st.StructField(field.name, _below(shown, field.nullable), field.nullable, metadata)
+
+
+def _below(shown: st.DataType, is_nullable: bool) -> st.DataType:  # noqa: FBT001 - as Spark has it
+    """Return a type whose fields may be null where the struct around them may be missing.
+
+    Arrow lets fields be required that belong to a missing struct; Spark cannot hand that out.
+    """
+    if isinstance(shown, st.StructType):
+        fields = []
+        for one in shown.fields:
+            nullable = one.nullable or is_nullable
+            below = _below(one.dataType, nullable)
+            fields.append(st.StructField(one.name, below, nullable, one.metadata))
+        return st.StructType(fields)
+    if isinstance(shown, st.ArrayType):
+        return st.ArrayType(_below(shown.elementType, shown.containsNull), shown.containsNull)
+    if isinstance(shown, st.MapType):
+        value = _below(shown.valueType, shown.valueContainsNull)
+        return st.MapType(shown.keyType, value, shown.valueContainsNull)
+    return shown
 
 
 def is_vector(type_: pa.DataType) -> bool:
