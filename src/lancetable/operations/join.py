@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lancetable.format.encoding.kernels.ordering import ascending_order
+from lancetable.format.encoding.kernels.probing import probe
 from lancetable.fragment.readers import Readers
-from lancetable.operations.keys import Codes, are_equal, codes_of, comparable
+from lancetable.operations.keys import Codes, are_equal, codes_of, comparable, has_repeats
 from lancetable.operations.parts import Offsets, part_windows
 from lancetable.scan.pace import guess
 from lancetable.scan.plan import ScanPlan, Window, plan
@@ -53,12 +55,9 @@ class KeyIndex:
 
     def find(self, codes: Codes) -> tuple[Offsets, Offsets]:
         """Return pairs of places in the codes and rows of the source; keys may still differ."""
-        # Signed indices within bounds are taken as they are; others would be copied and checked.
-        low = (codes.values & np.uint64(len(self.bits) - 1)).view(np.int64)
-        is_open = np.take(self.bits, low, mode="wrap")
+        places = probe(codes.values, self.bits)
         if codes.is_valid is not None:
-            is_open &= codes.is_valid
-        places = np.flatnonzero(is_open)
+            places = places[codes.is_valid[places]]
         if not len(places) or not len(self.codes):
             return np.empty(0, np.int64), np.empty(0, np.int64)
         wanted = codes.values[places]
@@ -80,12 +79,12 @@ def index_keys(columns: Sequence[pa.Array]) -> KeyIndex:
     if codes.is_valid is not None:
         rows = rows[codes.is_valid]
     values = codes.values[rows]
-    order = np.argsort(values, kind="stable")
+    order = ascending_order(values)
     values, rows = values[order], rows[order]
     size = max(len(values), 1).bit_length() + _SPARSENESS
     bits = np.zeros(1 << min(max(size, _FEWEST_BITS), _MOST_BITS), np.bool_)
     bits[values & np.uint64(len(bits) - 1)] = True
-    is_unique = not bool((values[1:] == values[:-1]).any())
+    is_unique = not has_repeats(values)
     keys = None if codes.is_exact else tuple(columns)
     return KeyIndex(values, rows, bits, is_unique, keys)
 

@@ -22,16 +22,11 @@ import pyarrow.compute as pc
 from lancetable.commit.keys import BLOCKS, MOST_EXACT
 from lancetable.commit.transaction import BloomFilter, ExactKeys, KeyFilter
 from lancetable.errors import InputError
+from lancetable.format.encoding.kernels.ordering import ascending_order
+from lancetable.format.encoding.kernels.probing import mark_keys
 from lancetable.operations.xxhash import Hashes, hash_binary, hash_words
 
 _types = pa.types
-_SALT = np.array(
-    [
-        *(0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D),
-        *(0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31),
-    ],
-    np.uint64,
-)
 _KEYS_PER_BLOCK = 8
 MOST_BLOCKS = 1 << 19
 """The largest filter has 16 MiB, for four million keys; more make it fuller, never wrong."""
@@ -133,6 +128,11 @@ def are_equal(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> npt.NDArra
     return np.asarray(np.logical_and.reduce(masks), np.bool_)
 
 
+def has_repeats(ascending: Hashes) -> bool:
+    """Say whether a number stands twice in a row."""
+    return bool((ascending[1:] == ascending[:-1]).any())
+
+
 def key_hashes(columns: Sequence[pa.Array]) -> Hashes:
     """Return the hashes of keys without nulls, as filters of inserted keys hold them."""
     if len(columns) == 1:
@@ -165,7 +165,7 @@ class InsertedKeys:
 
     def add(self, hashes: Hashes) -> None:
         """Take keys in, none of which was there before."""
-        found = np.sort(hashes)
+        found = hashes[ascending_order(hashes)]
         if len(found):
             found = found[np.concatenate(([True], found[1:] != found[:-1]))]
         self.count += len(found)
@@ -174,7 +174,7 @@ class InsertedKeys:
             if self._words is None:
                 self._words = np.zeros(self._room * 8, np.uint32)
             while self._few:
-                _set_bits(self._words, self._few.pop())
+                mark_keys(self._words, self._few.pop())
 
     def hashes(self) -> Hashes:
         """Return the hashes that did not become bits of the filter."""
@@ -209,18 +209,8 @@ def key_filter(field_ids: Sequence[int], hashes: Hashes) -> KeyFilter:
 def bloom_filter(hashes: Hashes, blocks: int) -> BloomFilter:
     """Return a split-block bloom filter; each key sets one bit in each word of its block."""
     words = np.zeros(blocks * 8, np.uint32)
-    _set_bits(words, hashes)
+    mark_keys(words, np.sort(hashes))
     return _bloom(words)
-
-
-def _set_bits(words: npt.NDArray[np.uint32], hashes: Hashes) -> None:
-    blocks = len(words) // 8
-    block = ((hashes >> np.uint64(32)) * np.uint64(blocks)) >> np.uint64(32)
-    low = hashes & np.uint64(0xFFFFFFFF)
-    for number, salt in enumerate(_SALT):
-        bit = ((low * salt) & np.uint64(0xFFFFFFFF)) >> np.uint64(27)
-        place = block.astype(np.int64) * 8 + number
-        np.bitwise_or.at(words, place, np.uint32(1) << bit.astype(np.uint32))
 
 
 def _bloom(words: npt.NDArray[np.uint32]) -> BloomFilter:

@@ -98,6 +98,8 @@ class MergeWork:
     updated: int = 0
     deleted: int = 0
     _waiting: list[Decided] = field(default_factory=list)
+    _are_distinct: bool = False
+    """Whether the keys of the part at hand are known to differ."""
 
     def take_part(
         self, kept: Kept, *, is_last: bool, matches: Iterable[Matched] | None = None
@@ -108,6 +110,7 @@ class MergeWork:
             InputError: rows of the source share a key.
         """
         plan = self.plan
+        self._are_distinct = False
         is_matched = np.zeros(kept.rows, np.bool_)
         for found in self._matches(kept) if matches is None else matches:
             if plan.has(When.MATCHED) and len(found.ambiguous):
@@ -123,9 +126,8 @@ class MergeWork:
                 self._decide(decided, kept)
         rows, by = decide_inserts(plan.clauses, kept, np.flatnonzero(~is_matched))
         if len(rows):
-            plan.keys.record(
-                kept, rows, self.inserted_keys, allows_duplicates=plan.allows_duplicates
-            )
+            allowed = plan.allows_duplicates or self._are_distinct
+            plan.keys.record(kept, rows, self.inserted_keys, allows_duplicates=allowed)
         self.inserted += len(rows)
         self._write(self._task(kept, rows, by))
 
@@ -166,6 +168,7 @@ class MergeWork:
         if not kept.rows:
             return
         index = plan.keys.index(kept)
+        self._are_distinct = index.is_unique
         clauses = plan.clauses
         read = condition_sides(numbered(clauses, When.MATCHED)).source
         narrow = kept.select(read) if read else Kept(kept.schema, [])

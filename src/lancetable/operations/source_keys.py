@@ -8,11 +8,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancetable.errors import InputError
+from lancetable.format.encoding.kernels.ordering import ascending_order
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import resolve
 from lancetable.operations.join import KeyIndex, index_keys
 from lancetable.operations.kept import Kept
-from lancetable.operations.keys import InsertedKeys, codes_of, comparable, key_hashes
+from lancetable.operations.keys import (
+    InsertedKeys,
+    codes_of,
+    comparable,
+    has_repeats,
+    key_hashes,
+)
 from lancetable.operations.parts import Offsets
 from lancetable.operations.xxhash import Hashes
 
@@ -88,10 +95,10 @@ def _below(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
 
 def _repeated(codes: Hashes, columns: Sequence[pa.Array]) -> Offsets:
     """Return the places of keys that stand before already."""
-    order = np.argsort(codes, kind="stable")
-    same = codes[order][1:] == codes[order][:-1]
-    if not same.any():
+    order = ascending_order(codes)
+    if not has_repeats(codes[order]):
         return np.empty(0, np.int64)
+    same = codes[order][1:] == codes[order][:-1]
     suspects = np.unique(np.concatenate([order[:-1][same], order[1:][same]]))
     seen: set[tuple[object, ...]] = set()
     again = []

@@ -1,0 +1,60 @@
+/* Keys of a merge: which of many numbers may be among others, and in which order they are; see
+ * kernels/probing.py and kernels/ordering.py. */
+
+#include <stdint.h>
+
+/* Writes the places of codes whose low digits are marked; `marks` has `mask` + 1 bytes of 0 or 1
+ * and `places` room for all codes. Returns how many there are. No branches: which codes are marked
+ * cannot be foreseen. */
+int64_t lt_probe(const uint64_t *codes, int64_t count, const uint8_t *marks, uint64_t mask,
+                 int64_t *places) {
+  int64_t found = 0;
+  for (int64_t i = 0; i < count; i++) {
+    places[found] = i;
+    found += marks[codes[i] & mask];
+  }
+  return found;
+}
+
+typedef struct {
+  uint64_t value;
+  int64_t place;
+} pair_t;
+
+/* Writes the places of numbers in ascending order, those of equal numbers as they stand. Sorts by
+ * one byte after the other, the lowest first, and leaves out bytes in which all are alike. `pairs`
+ * has room for twice as many pairs. */
+void lt_order(const uint64_t *values, int64_t count, pair_t *pairs, int64_t *order) {
+  int64_t counts[8][256] = {{0}};
+  pair_t *from = pairs, *to = pairs + count;
+  for (int64_t i = 0; i < count; i++) {
+    const uint64_t value = values[i];
+    from[i].value = value;
+    from[i].place = i;
+    for (int byte = 0; byte < 8; byte++) counts[byte][value >> 8 * byte & 255]++;
+  }
+  for (int byte = 0; byte < 8; byte++) {
+    int64_t next[256], sum = 0;
+    if (count == 0 || counts[byte][values[0] >> 8 * byte & 255] == count) continue;
+    for (int digit = 0; digit < 256; digit++) {
+      next[digit] = sum;
+      sum += counts[byte][digit];
+    }
+    for (int64_t i = 0; i < count; i++) to[next[from[i].value >> 8 * byte & 255]++] = from[i];
+    pair_t *const sorted = to;
+    to = from;
+    from = sorted;
+  }
+  for (int64_t i = 0; i < count; i++) order[i] = from[i].place;
+}
+
+/* Sets the bits of hashed keys in a filter of blocks of eight words: the high digits of a hash
+ * give the block, the low ones times a salt the bit of each word. */
+void lt_mark_keys(const uint64_t *hashes, int64_t count, const uint32_t *salts, uint32_t *words,
+                  uint64_t blocks) {
+  for (int64_t i = 0; i < count; i++) {
+    uint32_t *block = words + 8 * ((hashes[i] >> 32) * blocks >> 32);
+    const uint32_t low = (uint32_t)hashes[i];
+    for (int word = 0; word < 8; word++) block[word] |= (uint32_t)1 << (low * salts[word] >> 27);
+  }
+}

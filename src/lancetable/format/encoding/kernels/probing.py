@@ -1,0 +1,76 @@
+"""Which of many numbers may be among some others?
+
+A table of marks over the low digits of the others sorts out most of the many at once. Filters of
+hashed keys do the same for other writers: a filter has blocks of eight words of 32 bits, and each
+key sets one bit in every word of its block.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lancetable.format.encoding.base import Integers
+from lancetable.format.encoding.kernels.compiled import LIBRARY
+from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address, declare
+
+_SIGNATURES = {
+    "lt_probe": (COUNT, (POINTER, COUNT, POINTER, COUNT, POINTER)),
+    "lt_mark_keys": (None, (POINTER, COUNT, POINTER, POINTER, COUNT)),
+}
+_SALTS = np.array(
+    [
+        *(0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D),
+        *(0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31),
+    ],
+    np.uint32,
+)
+
+
+def probe(codes: npt.NDArray[np.uint64], marks: npt.NDArray[np.bool_]) -> Integers:
+    """Return the places of the codes whose low digits are marked.
+
+    Args:
+        codes: the many.
+        marks: one for each value of the low digits; their number is a power of two.
+    """
+    mask = len(marks) - 1
+    if _DLL is None:
+        # Signed indices within bounds are taken as they are; others would be copied and checked.
+        low = (codes & np.uint64(mask)).view(np.int64)
+        return np.flatnonzero(np.take(marks, low, mode="wrap"))
+    # One place more than may be found: the last code is written before it is looked at.
+    places = np.empty(len(codes) + 1, np.int64)
+    whole = np.ascontiguousarray(codes), np.ascontiguousarray(marks)
+    found = _DLL.lt_probe(address(whole[0]), len(codes), address(whole[1]), mask, address(places))
+    return places[:found].copy() if found < len(codes) // 2 else places[:found]
+
+
+def mark_keys(words: npt.NDArray[np.uint32], hashes: npt.NDArray[np.uint64]) -> None:
+    """Set the bits of keys in a filter; their hashes ascend, so that blocks come in turn."""
+    if not len(hashes):
+        return
+    by_block = words.reshape(-1, 8)
+    if _DLL is not None:
+        whole = np.ascontiguousarray(hashes)
+        _DLL.lt_mark_keys(
+            address(whole), len(whole), address(_SALTS), address(by_block), len(by_block)
+        )
+        return
+    block = ((hashes >> np.uint64(32)) * np.uint64(len(by_block))) >> np.uint64(32)
+    bits = np.uint32(1) << ((hashes.astype(np.uint32) * _SALTS[:, None]) >> np.uint32(27))
+    firsts = np.flatnonzero(np.concatenate(([True], block[1:] != block[:-1])))
+    by_block[block[firsts]] |= np.bitwise_or.reduceat(bits, firsts, axis=1).T
+
+
+def _load() -> Any:  # noqa: ANN401 - a library of ctypes
+    if LIBRARY is None:
+        return None
+    try:
+        declare(LIBRARY.dll, _SIGNATURES)
+    except AttributeError:  # a library of another release
+        return None
+    return LIBRARY.dll
+
+
+_DLL = _load()
