@@ -38,11 +38,15 @@ def finish_child(child: subprocess.Popen[str]) -> str:
     """Wait for a process and return what it printed.
 
     Raises:
+        NotImplementedError: the peer does not have what the process was to do.
         RuntimeError: the process failed; carries the last line of its complaint.
     """
     printed, complaint = child.communicate()
     if child.returncode:
-        raise RuntimeError((complaint.strip().splitlines() or ["no message"])[-1])
+        last = (complaint.strip().splitlines() or [f"no message, code {child.returncode}"])[-1]
+        if last.startswith("NotImplementedError: "):
+            raise NotImplementedError(last.partition(": ")[2])
+        raise RuntimeError(last)
     return printed.strip()
 
 
@@ -50,6 +54,7 @@ def run_child(program: str, *arguments: str) -> str:
     """Run Python source in a new process and return what it printed.
 
     Raises:
+        NotImplementedError: the peer does not have what the process was to do.
         RuntimeError: the process failed; carries the last line of its complaint.
     """
     return finish_child(start_child(program, *arguments))

@@ -109,15 +109,20 @@ class _Bench:
         is_memory = self.case.unit is Unit.BYTES
         if self.case.prepare is not None:
             subject = self.case.prepare(subject)
-        start = time.perf_counter()
-        result = run(subject)
-        seconds = time.perf_counter() - start
-        if self.case.settle is not None:
-            self.case.settle(subject)
+        try:
+            start = time.perf_counter()
+            result = run(subject)
+            seconds = time.perf_counter() - start
+        finally:
+            if self.case.settle is not None:
+                self.case.settle(subject)
         return (float(result) if isinstance(result, int) and is_memory else seconds), result
 
     def attempt(self, peer: Peer, rows: list[int]) -> object:
         """Run the case once; remember the peer's error, if any, and return None then."""
+        if self.case.is_change and not peer.can_change:
+            self.errors[peer.name] = f"NotImplementedError: {peer.name} does not change tables"
+            return None
         # A peer that fails must not end the run.
         try:
             return self.call(peer, rows)[1]

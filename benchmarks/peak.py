@@ -68,7 +68,8 @@ def _update_half(peer: str, uri: str) -> int:
 
 def _merge(peer: str, uri: str) -> int:
     table = load_peer(peer).open(uri)
-    table.upsert(_reader(rows.upserted(UPSERTED, table.count())), "id")
+    known = table.count()
+    table.upsert(_reader(rows.upserted(min(UPSERTED, known), known)), "id")
     return load_peer(peer).open(uri).count()
 
 

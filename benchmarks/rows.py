@@ -3,6 +3,7 @@
 Free of any peer, so that a process that measures the memory of one never loads another.
 """
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -43,10 +44,16 @@ def batches(rows: int, step: int = 1 << 16) -> Iterator[pa.RecordBatch]:
 
 
 def upserted(rows: int, known: int, step: int = 1 << 16) -> Iterator[pa.RecordBatch]:
-    """Yield rows of which every second one has an id below ``known``; no id comes twice."""
+    """Yield rows of which every second one has an id below ``known``; no id comes twice.
+
+    Raises:
+        ValueError: there are not enough ids for so many rows.
+    """
     rng = np.random.default_rng(SEED + 1)
-    # An odd number without a divisor in common with the count visits every id once.
+    # A number without a divisor in common with the count visits every id once.
     stride = 7_368_787
+    if rows > known or math.gcd(stride, known) != 1:
+        raise ValueError(f"{rows} rows cannot have different ids below {known}")
     for first in range(0, rows, step):
         count = min(step, rows - first)
         made = columns(rng, first, count)

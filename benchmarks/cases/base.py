@@ -48,6 +48,8 @@ class Case:
     """What happens before the clock starts, for cases that change a table: a copy of it."""
     settle: Callable[[Subject], None] | None = None
     """What happens after the clock has stopped."""
+    is_change: bool = False
+    """Whether a table is changed, which not every peer can."""
     sizes: tuple[int, ...] = ()
     """Sizes of the table at which the case is measured, to see how it grows; else its usual one."""
     quick_sizes: tuple[int, ...] = ()

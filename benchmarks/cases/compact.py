@@ -43,6 +43,7 @@ CASES = (
         repeats=6,
         prepare=copied,
         settle=removed,
+        is_change=True,
     ),
     Case(
         "compact_worn",
@@ -53,6 +54,7 @@ CASES = (
         repeats=6,
         prepare=worn,
         settle=removed,
+        is_change=True,
     ),
     Case(
         "compact_tiny",
@@ -63,6 +65,7 @@ CASES = (
         repeats=6,
         prepare=copied,
         settle=removed,
+        is_change=True,
     ),
     Case(
         "compact_peak",
@@ -74,5 +77,6 @@ CASES = (
         repeats=2,
         prepare=worn,
         settle=removed,
+        is_change=True,
     ),
 )

@@ -43,6 +43,7 @@ CASES = (
         repeats=6,
         prepare=copied,
         settle=removed,
+        is_change=True,
         sizes=VERSIONS,
         quick_sizes=VERSIONS[:2],
     ),

@@ -48,6 +48,7 @@ def _case(name: str, title: str, task: str, *, is_new: bool = False) -> Case:
         repeats=3,
         prepare=vacant if is_new else copied,
         settle=removed,
+        is_change=not is_new,
     )
 
 

@@ -43,7 +43,9 @@ def cleanup(subject: Subject) -> int:
 
 
 def _changing(name: str, title: str, table: str, run: object, target: float | None) -> Case:
-    return Case(name, title, table, run, target, repeats=6, prepare=copied, settle=removed)  # type: ignore[arg-type]
+    return Case(
+        name, title, table, run, target, repeats=6, prepare=copied, settle=removed, is_change=True
+    )  # type: ignore[arg-type]
 
 
 CASES = (
@@ -59,6 +61,7 @@ CASES = (
         repeats=3,
         prepare=copied,
         settle=removed,
+        is_change=True,
     ),
     _changing("tag", "create a tag", "single", tag, None),
     _changing("branch", "create a branch of 1,000 fragments", "fragments", branch, None),

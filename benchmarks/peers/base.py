@@ -17,7 +17,7 @@ _MODULES = {
 
 
 class Handle(Protocol):
-    """One open table."""
+    """One open table; what a peer does not have raises NotImplementedError."""
 
     def version(self) -> int:
         """Return the version that was opened."""
@@ -88,6 +88,10 @@ class Peer(Protocol):
     @property
     def is_comparable(self) -> bool:
         """Whether results are rows, so that they must equal those of the other peers."""
+
+    @property
+    def can_change(self) -> bool:
+        """Whether tables can be changed; else cases that change one are not tried."""
 
     def open(self, uri: str) -> Handle:
         """Open the newest version of a table."""

@@ -84,20 +84,6 @@ class DatasetHandle:
     def head(self, rows: int) -> pa.Table:
         return self._dataset.head(rows)
 
-    def append(self, data: pa.Table) -> None:
-        unsupported(f"appending {data.num_rows} rows")
-
-    def delete(self, where: str) -> None:
-        unsupported(f"deleting ({where})")
-
-    def update(self, values: dict[str, str], where: str) -> None:
-        unsupported(f"updating ({values}, {where})")
-
-    def upsert(self, data: pa.Table, key: str) -> None:
-        unsupported(f"merging {data.num_rows} rows by {key}")
-
-    def add_column(self, name: str, expression: str) -> None:
-        unsupported(f"adding column {name} ({expression})")
-
-    def compact(self) -> None:
-        unsupported("compaction")
+    def __getattr__(self, name: str) -> NoReturn:
+        """Say so of everything else."""
+        unsupported(name)

@@ -20,6 +20,7 @@ class _Delta:
         " print(DeltaTable(sys.argv[1] + '.delta').count())"
     )
     is_comparable: bool = False
+    can_change: bool = False
 
     def open(self, uri: str) -> DatasetHandle:
         table = DeltaTable(converted(uri, "delta", _write))

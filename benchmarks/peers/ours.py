@@ -77,6 +77,7 @@ class _Ours:
     name: str = "ours"
     count_program: str = "import sys, lancetable; print(lancetable.open_table(sys.argv[1]).count())"
     is_comparable: bool = True
+    can_change: bool = True
 
     def open(self, uri: str) -> _Handle:
         return _Handle(open_table(uri))

@@ -23,6 +23,7 @@ class _Parquet:
         " print(pq.read_metadata(sys.argv[1] + '.parquet/rows.parquet').num_rows)"
     )
     is_comparable: bool = False
+    can_change: bool = False
 
     def open(self, uri: str) -> DatasetHandle:
         return DatasetHandle(ds.dataset(converted(uri, "parquet", _write), format="parquet"), 1)

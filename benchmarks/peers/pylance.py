@@ -80,6 +80,7 @@ class _Pylance:
     name: str = "pylance"
     count_program: str = "import sys, lance; print(lance.dataset(sys.argv[1]).count_rows())"
     is_comparable: bool = True
+    can_change: bool = True
 
     def open(self, uri: str) -> _Handle:
         return _Handle(lance.dataset(uri))

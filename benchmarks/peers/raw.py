@@ -6,7 +6,7 @@ decoded, so its results are never compared, and other cases are left out.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -29,22 +29,14 @@ class _Handle:
     def version(self) -> int:
         return len(self.manifest)
 
-    def count(self, where: str | None = None) -> int:
-        _no_floor(f"a count ({where})")
-
     def scan(self, columns: Sequence[str] | None = None, where: str | None = None) -> pa.Table:
         if columns is not None or where is not None:
             _no_floor("a part of the columns or rows")
         return [file.read_bytes() for file in (self.root / "data").iterdir()]
 
-    def stream(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        _no_floor(f"a stream ({columns})")
-
-    def take(self, rows: Sequence[int], columns: Sequence[str] | None = None) -> pa.Table:
-        _no_floor(f"a take of {len(rows)} rows ({columns})")
-
-    def head(self, rows: int) -> pa.Table:
-        _no_floor(f"the first {rows} rows")
+    def __getattr__(self, name: str) -> NoReturn:
+        """Say so of everything else."""
+        _no_floor(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +44,16 @@ class _Raw:
     name: str = "raw"
     count_program: str = "pass"
     is_comparable: bool = False
+    can_change: bool = False
 
     def open(self, uri: str) -> _Handle:
         folder = Path(uri, "_versions")
         version = json.loads((folder / "latest_version_hint.json").read_bytes())["version"]
         manifest = (folder / f"{_LAST_VERSION - version:020}.manifest").read_bytes()
         return _Handle(Path(uri), manifest)
+
+    def create(self, uri: str, data: pa.Table | pa.RecordBatchReader) -> None:
+        _no_floor(f"writing {uri} ({type(data).__name__})")
 
 
 PEER = _Raw()
