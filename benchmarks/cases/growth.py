@@ -3,6 +3,8 @@
 Every case is measured at several sizes; the report draws a curve for each peer.
 """
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from benchmarks.cases.base import Case, Subject
@@ -23,6 +25,23 @@ def scan_one(subject: Subject) -> pa.Table:
     return subject.table.scan(["c0"])
 
 
+def delete_one(subject: Subject) -> int:
+    """Delete the row with one key."""
+    subject.table.delete("id = 0")
+    return subject.peer.open(subject.uri).count()
+
+
+def upsert_one(subject: Subject) -> int:
+    """Merge one row whose key is there."""
+    subject.table.upsert(pa.table({"id": pa.array([0], pa.int64()), "val": [0.5]}), "id")
+    return subject.peer.open(subject.uri).count()
+
+
+def _change(name: str, title: str, run: object, sizes: tuple[int, ...]) -> Case:
+    case = _growth(name, title, name.split("_")[1], run, sizes)
+    return replace(case, repeats=6, prepare=copied, settle=removed, is_change=True)
+
+
 def _growth(name: str, title: str, table: str, run: object, sizes: tuple[int, ...]) -> Case:
     draws = {"grow_rows_take": 100, "grow_columns_take": 10}.get(name, 0)
     return Case(name, title, table, run, draws=draws, sizes=sizes, quick_sizes=sizes[:2])  # type: ignore[arg-type]
@@ -35,18 +54,9 @@ CASES = (
     _growth("grow_fragments_open", "open, by fragments", "fragments", open_latest, FRAGMENTS),
     _growth("grow_fragments_scan", "scan, by one-row fragments", "fragments", scan_all, FRAGMENTS),
     _growth("grow_versions_open", "open, by versions", "versions", open_latest, VERSIONS),
-    Case(
-        "grow_versions_append",
-        "append one row, by versions",
-        "versions",
-        append_tiny,
-        repeats=6,
-        prepare=copied,
-        settle=removed,
-        is_change=True,
-        sizes=VERSIONS,
-        quick_sizes=VERSIONS[:2],
-    ),
+    _change("grow_fragments_delete", "delete 1 row, by fragments", delete_one, FRAGMENTS),
+    _change("grow_fragments_upsert", "upsert 1 row, by fragments", upsert_one, FRAGMENTS),
+    _change("grow_versions_append", "append one row, by versions", append_tiny, VERSIONS),
     _growth("grow_columns_scan", "scan all columns, by columns", "columns", scan_all, COLUMNS),
     _growth("grow_columns_one", "scan one column, by columns", "columns", scan_one, COLUMNS),
     _growth("grow_columns_take", "take 10 rows, by columns", "columns", take, COLUMNS),

@@ -62,6 +62,7 @@ def decode_footer(tail: memoryview, size: int) -> Footer:
     return Footer(column_start, column_table, buffer_table, buffers, columns, version)
 
 
+@lru_cache(maxsize=64)
 def readable_version(major: int, minor: int) -> FileVersion:
     """Return the version that two numbers of a footer or a manifest stand for."""
     version = V2_0 if (major, minor) == (0, 3) else FileVersion(major, minor)
@@ -80,8 +81,12 @@ def decode_place(entry: memoryview, limit: int) -> tuple[int, int]:
     return position, position + size
 
 
+@lru_cache(maxsize=256)
 def decode_rows(descriptor: bytes) -> int:
-    """Return the number of rows from a file descriptor, without its schema."""
+    """Return the number of rows from a file descriptor, without its schema.
+
+    Small files of one table have the same descriptor, hence the cache.
+    """
     try:
         rows = int(file_pb2.FileDescriptor.FromString(descriptor).length)
     except DecodeError as cause:

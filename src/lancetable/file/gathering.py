@@ -9,7 +9,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import pyarrow as pa
 
@@ -18,17 +18,16 @@ from lancetable.file.drive import run
 from lancetable.file.place import DECODING_FAILURES
 from lancetable.file.sights import LeafPlan, Sight, sights_of
 from lancetable.format.encoding.assemble import LeafRun, assemble
-from lancetable.format.encoding.base import Integers
+from lancetable.format.encoding.base import Integers, Page
 from lancetable.format.encoding.cards import card_of, full_layers
-from lancetable.format.encoding.entries import OpenPage
+from lancetable.format.encoding.entries import Layout, OpenPage
 from lancetable.format.encoding.gather import Missing, Places, gather, gather_plan, places_of
 from lancetable.format.encoding.kernels.addressing import Gather, PageRecord, SlotRecord, Values
 from lancetable.format.schema.model import Field
 from lancetable.store import ReadableFile, will_need
 
-PageOpener: TypeAlias = Callable[[int, int], OpenPage]
-"""Opens a page of a mapped file by the numbers of its column and of itself."""
-
+OpenPages: TypeAlias = dict[tuple[int, int], OpenPage]
+"""The open pages of a mapped file by the numbers of their column and of themselves."""
 
 VALUES = 1
 """The buffer with the chunks, of which only a few are needed."""
@@ -39,12 +38,16 @@ _OPENING = threading.Lock()
 class LeafCards:
     """The records of a leaf's pages in one file, completed as pages are asked for."""
 
-    __slots__ = ("_file", "_kept", "_opener", "_plan", "records")
+    __slots__ = ("_file", "_kept", "_open_pages", "_plan", "records")
 
-    def __init__(self, plan: LeafPlan, file: ReadableFile, opener: PageOpener) -> None:
+    def __init__(self, plan: LeafPlan, file: ReadableFile, open_pages: OpenPages) -> None:
+        """Prepare to read; ``open_pages`` is shared with the file's reader, which holds the cards.
+
+        The cards do not hold the reader: a circle is freed late, and its file stays mapped.
+        """
         self._plan = plan
         self._file = file
-        self._opener = opener
+        self._open_pages = open_pages
         self._kept: dict[int, object] = {}
         pages = plan.column.pages
         self.records = (PageRecord * len(pages))()
@@ -68,7 +71,7 @@ class LeafCards:
         page = self._plan.column.pages[index]
         layers = self._plan.layers
         try:
-            opened = self._opener(self._plan.number, index)
+            opened = opened_page(self._file, self._open_pages, self._plan.number, index, page)
             card = run(self._file, card_of(page, opened, self._plan.kind))
             is_fit = full_layers(page.description.layers) == layers  # type: ignore[attr-defined]
         except (LanceTableError, *DECODING_FAILURES):
@@ -81,6 +84,17 @@ class LeafCards:
         kind, card.record.kind = card.record.kind, Values.UNOPENED
         ctypes.pointer(record)[0] = card.record
         record.kind = kind
+
+
+def opened_page(
+    file: ReadableFile, open_pages: OpenPages, number: int, index: int, page: Page
+) -> OpenPage:
+    """Return a page of a mapped file, opened if it was not."""
+    opened = open_pages.get((number, index))
+    if opened is None:
+        layout = cast("Layout", page.description)
+        opened = open_pages[number, index] = run(file, layout.open(page, is_mapped=True))
+    return opened
 
 
 FieldCards: TypeAlias = Sequence[LeafCards]

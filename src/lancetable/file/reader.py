@@ -15,7 +15,7 @@ from lancetable.file.codec import (
 )
 from lancetable.file.documents import json_as_text
 from lancetable.file.drive import drive, run
-from lancetable.file.gathering import FieldCards, FileGather, LeafCards
+from lancetable.file.gathering import FieldCards, FileGather, LeafCards, opened_page
 from lancetable.file.held import hold
 from lancetable.file.leaves import columns_by_walk
 from lancetable.file.model import V2_0, FileVersion, Footer, PageInfo
@@ -59,7 +59,7 @@ class FileReader:
         self._plans: dict[int, tuple[Field, list[LeafPlan]]] = {}
         self._strided: dict[int, Strided | None] = {}
         self._cards: dict[int, FieldCards] = {}
-        self._gathered = FileGather()
+        self._gathered: FileGather | None = None
         self._schema: Schema | None = None
         self._rows: int | None = None
 
@@ -126,13 +126,15 @@ class FileReader:
         found = self._cards.get(id(field))
         if found is None and self._footer.version != V2_0 and self.file.is_mapped:
             # The plans keep the field, so that its identity stays its own.
-            cards = [LeafCards(plan, self.file, self._opened) for plan in self.plans_of(field)]
+            cards = [LeafCards(plan, self.file, self._open_pages) for plan in self.plans_of(field)]
             found = self._cards[id(field)] = cards
         return found
 
     def _gather(
         self, library: Gather, fields: Sequence[Field], rows: Integers
     ) -> list[list[pa.Array]]:
+        if self._gathered is None:
+            self._gathered = FileGather()
         with Placed(self.path, "single rows"):
             found = self._gathered.read(library, fields, rows, self.cards)
         rest = [field for field in fields if id(field) not in found]
@@ -173,13 +175,8 @@ class FileReader:
 
     def _opened(self, number: int, index: int) -> "OpenPage":
         """Open a page of a mapped file."""
-        opened = self._open_pages.get((number, index))
-        if opened is None:
-            page = self._column(number).pages[index]
-            layout = cast("Layout", page.description)
-            opened = run(self.file, layout.open(page, is_mapped=True))
-            self._open_pages[number, index] = opened
-        return opened
+        page = self._column(number).pages[index]
+        return opened_page(self.file, self._open_pages, number, index, page)
 
     def pages(self) -> list[PageInfo]:
         """Describe every page of the file."""

@@ -3,15 +3,13 @@
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import partial
-from itertools import accumulate
 
 import numpy as np
 
 from lancetable.format.encoding.kernels.addressing import GATHER
-from lancetable.fragment.counts import live_rows
 from lancetable.fragment.files import DataFiles
+from lancetable.fragment.fragments import OpenFragments
 from lancetable.fragment.gathering import TableGather
-from lancetable.fragment.opened import OpenFragment
 from lancetable.fragment.projection import Projection
 from lancetable.fragment.reader import FragmentReader
 from lancetable.fragment.rowids import LiveIds, RowIdIndex
@@ -25,21 +23,19 @@ class Readers:
     """One reader per fragment, made when first asked for; safe to use from several threads."""
 
     __slots__ = (
+        "_fragments",
         "_gathers",
         "_has_deletions",
         "_index",
         "_positions",
         "_readers",
-        "_starts",
-        "data_files",
         "source",
     )
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.data_files = DataFiles(source)
+        self._fragments = OpenFragments(source)
         self._readers: dict[int, FragmentReader] = {}
-        self._starts: list[int] | None = None
         self._positions: dict[int, int] | None = None
         self._index: RowIdIndex | None = None
         self._has_deletions: bool | None = None
@@ -51,19 +47,22 @@ class Readers:
     def __getitem__(self, position: int) -> FragmentReader:
         reader = self._readers.get(position)
         if reader is None:
-            fragment = self.source.manifest.fragments[position]
-            opened = OpenFragment(fragment, self.data_files)
-            reader = FragmentReader(opened, partial(self.first_live_row, position))
+            fragments = self._fragments
+            reader = FragmentReader(
+                fragments[position], partial(fragments.first_live_row, position)
+            )
             self._readers[position] = reader
         return reader
 
     @property
+    def data_files(self) -> DataFiles:
+        """The data files of the version."""
+        return self._fragments.data_files
+
+    @property
     def starts(self) -> list[int]:
         """The number of live rows before each fragment, and at the end the number of all."""
-        if self._starts is None:
-            rows = (self.live_rows(position) for position in range(len(self)))
-            self._starts = list(accumulate(rows, initial=0))
-        return self._starts
+        return self._fragments.starts
 
     @property
     def has_deletions(self) -> bool:
@@ -91,23 +90,13 @@ class Readers:
         if found is None and GATHER is not None and self.source.store.width == 1:
             if len(self._gathers) >= KEPT_GATHERS:
                 self._gathers.clear()
-            found = TableGather(GATHER, projection, self.starts, lambda one: self[one].opened)
+            found = TableGather(GATHER, projection, self.starts, self._fragments.__getitem__)
             self._gathers[key] = found
         return found
 
     def live_rows(self, position: int) -> int:
         """Return the number of live rows of one fragment; asks its files if it must."""
-        fragment = self.source.manifest.fragments[position]
-        known = live_rows(fragment)
-        if known is not None:
-            return known
-        opened = self[position].opened
-        deletions = opened.deletions
-        return opened.rows - (len(deletions) if deletions is not None else 0)
-
-    def first_live_row(self, position: int) -> int:
-        """Return the running number of a fragment's first live row."""
-        return self.starts[position]
+        return self._fragments.live_rows(position)
 
     def locate(self, row: int) -> tuple[int, int]:
         """Return the fragment's position and the offset of the n-th live row of the table."""

@@ -22,6 +22,8 @@ from lancetable.operations.parts import Offsets, part_windows
 from lancetable.scan.pace import guess
 from lancetable.scan.plan import ScanPlan, Window, plan
 from lancetable.scan.request import ScanRequest
+from lancetable.scan.result import Piece
+from lancetable.scan.together import live_rows, read_together, small_groups
 from lancetable.scan.window import read_window
 
 _FEWEST_BITS = 16
@@ -101,32 +103,48 @@ def join_part(
 ) -> Iterator[tuple[int, Pairs]]:
     """Yield the live rows of a part that have a key of the source, by the fragment's position."""
     planned = plan(readers.source.manifest.schema, ScanRequest(on))
-    for position, windows in groupby(part_windows(planned, readers), lambda one: one.fragment):
-        found = [_join_window(planned, readers, window, on, index) for window in windows]
-        found = [pairs for pairs in found if len(pairs.offsets)]
-        if found:
-            yield (
-                position,
-                Pairs(
-                    np.concatenate([pairs.offsets for pairs in found]),
-                    np.concatenate([pairs.rows for pairs in found]),
-                ),
-            )
+    every = _join_windows(planned, readers, on, index)
+    for position, parts in groupby(every, lambda one: one[0]):
+        found = [pairs for _, pairs in parts]
+        yield (
+            position,
+            Pairs(
+                np.concatenate([pairs.offsets for pairs in found]),
+                np.concatenate([pairs.rows for pairs in found]),
+            ),
+        )
 
 
-def _join_window(
-    planned: ScanPlan, readers: Readers, window: Window, on: tuple[str, ...], index: KeyIndex
-) -> Pairs:
+def _join_windows(
+    planned: ScanPlan, readers: Readers, on: tuple[str, ...], index: KeyIndex
+) -> Iterator[tuple[int, Pairs]]:
+    """Yield what was found window by window, small windows together."""
     pace = guess((planned.late,), readers.source.manifest.fragments)
-    piece = read_window(planned, readers, window, pace)
+    for windows in small_groups(part_windows(planned, readers)):
+        piece = read_together(planned, readers, windows)
+        rows = None if piece is None else live_rows(readers, windows)
+        if piece is not None and rows is not None:
+            places, found = _equal(piece, on, index)
+            for position, offsets, matches in rows.at(places).by_fragment(found):
+                yield position, Pairs(offsets, matches)
+            continue
+        for window in windows:
+            piece = read_window(planned, readers, window, pace)
+            places, found = _equal(piece, on, index)
+            if len(places):
+                offsets = _offsets(readers, window, places, piece.rows)
+                yield window.fragment, Pairs(offsets, found)
+
+
+def _equal(piece: Piece, on: tuple[str, ...], index: KeyIndex) -> tuple[Offsets, Offsets]:
+    """Return the places in a piece that have a key of the source, and its rows."""
     if not piece.rows:
-        return Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     columns = [
         comparable(chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks), name)
         for chunks, name in zip(piece.columns, on, strict=True)
     ]
-    places, rows = index.find_equal(columns)
-    return Pairs(_offsets(readers, window, places, piece.rows), rows)
+    return index.find_equal(columns)
 
 
 def _offsets(readers: Readers, window: Window, places: Offsets, live: int) -> Offsets:

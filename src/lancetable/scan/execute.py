@@ -16,15 +16,13 @@ from lancetable.scan.pace import Pace, guess
 from lancetable.scan.plan import ScanPlan, Window, windows
 from lancetable.scan.request import MiB, ScanOptions
 from lancetable.scan.result import Piece, cut
-from lancetable.scan.window import count_window, read_small_windows, read_window
+from lancetable.scan.together import count_together, read_together, small_groups
+from lancetable.scan.window import count_window, read_window
 
 R = TypeVar("R")
 
 THREADS_FROM_BYTES = 8 * MiB
 """Starting threads costs more than they save below this."""
-
-TOGETHER_FROM_WINDOWS = 8
-"""From so many small windows on they are read as single rows of many fragments."""
 
 SMALL_JOB_BYTES = MiB
 SMALL_JOB_WINDOWS = 64
@@ -90,15 +88,24 @@ def count(plan: ScanPlan, readers: Readers, options: ScanOptions) -> int:
 
 
 def _read(plan: ScanPlan, readers: Readers, pace: Pace, job: Job) -> list[Done]:
-    if len(job.windows) >= TOGETHER_FROM_WINDOWS:
-        together = read_small_windows(plan, readers, job.windows)
+    done: list[Done] = []
+    for group in small_groups(job.windows):
+        together = read_together(plan, readers, group)
         if together is not None:
-            return [Done(job.windows[-1], together)]
-    return [Done(window, read_window(plan, readers, window, pace)) for window in job.windows]
+            done.append(Done(group[-1], together))
+        else:
+            done += [Done(window, read_window(plan, readers, window, pace)) for window in group]
+    return done
 
 
 def _count(plan: ScanPlan, readers: Readers, job: Job) -> int:
-    return sum(count_window(plan, readers, window) for window in job.windows)
+    found = 0
+    for group in small_groups(job.windows):
+        together = count_together(plan, readers, group)
+        if together is None:
+            together = sum(count_window(plan, readers, window) for window in group)
+        found += together
+    return found
 
 
 def _limited(plan: ScanPlan, pieces: Iterable[Piece]) -> Iterator[Piece]:

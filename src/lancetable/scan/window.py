@@ -4,8 +4,6 @@ The columns of the predicate are read, the predicate says which rows stay, and t
 are read for those rows only.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 
@@ -16,8 +14,6 @@ from lancetable.fragment.select import Columns, Mask, keep, rows_of
 from lancetable.scan.pace import TELLING_ROWS, Pace, bytes_of
 from lancetable.scan.plan import ScanPlan, Window
 from lancetable.scan.result import Piece, finish, mask_of
-
-SMALL_WINDOW_ROWS = 64
 
 
 def read_window(plan: ScanPlan, readers: Readers, window: Window, pace: Pace) -> Piece:
@@ -34,24 +30,6 @@ def read_window(plan: ScanPlan, readers: Readers, window: Window, pace: Pace) ->
         for slot, field in plan.blobs:
             columns[slot] = read_payloads(reader.opened, field, columns[slot])
     return finish(plan, rows, columns)
-
-
-def read_small_windows(plan: ScanPlan, readers: Readers, windows: Sequence[Window]) -> Piece | None:
-    """Return the rows of several fragments of a few rows each; None when that is not for them."""
-    if plan.where is not None or plan.blobs or plan.late.system or readers.has_deletions:
-        return None
-    sizes = [window.stop - window.start for window in windows]
-    if max(sizes) > SMALL_WINDOW_ROWS or not plan.late.fields:
-        return None
-    gather = readers.gather(plan.late)
-    if gather is None:
-        return None
-    positions = np.repeat([window.fragment for window in windows], sizes)
-    ends = np.cumsum(sizes)
-    starts = np.array([window.start for window in windows]) - ends + sizes
-    found = gather.by_place(positions, np.arange(int(ends[-1])) + np.repeat(starts, sizes))
-    columns = [[column] for column in found if column is not None]
-    return finish(plan, int(ends[-1]), columns) if len(columns) == len(found) else None
 
 
 def count_window(plan: ScanPlan, readers: Readers, window: Window) -> int:

@@ -75,6 +75,11 @@ def _layout(message: Any, depth: int) -> Layout:
 
 
 def _layers(numbers: Any) -> Layers:
+    return _layers_of(tuple(numbers))
+
+
+@lru_cache(maxsize=256)
+def _layers_of(numbers: tuple[int, ...]) -> Layers:
     if not 0 < len(numbers) <= DEEPEST:
         raise CorruptError(f"a page has {len(numbers)} layers")
     try:

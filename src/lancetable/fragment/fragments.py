@@ -1,0 +1,55 @@
+"""The fragments of one version, opened when first asked for, and how many live rows they have.
+
+The readers of a version hold this, and nothing in here holds a reader. Without such a circle all
+of it is freed, its files closed, as soon as the last reader is let go.
+"""
+
+from itertools import accumulate
+
+from lancetable.fragment.counts import live_rows
+from lancetable.fragment.files import DataFiles
+from lancetable.fragment.opened import OpenFragment
+from lancetable.fragment.source import Source
+
+
+class OpenFragments:
+    """The fragments of one version by their positions; safe to use from several threads."""
+
+    __slots__ = ("_opened", "_starts", "data_files", "source")
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.data_files = DataFiles(source)
+        self._opened: dict[int, OpenFragment] = {}
+        self._starts: list[int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.source.manifest.fragments)
+
+    def __getitem__(self, position: int) -> OpenFragment:
+        opened = self._opened.get(position)
+        if opened is None:
+            opened = OpenFragment(self.source.manifest.fragments[position], self.data_files)
+            self._opened[position] = opened
+        return opened
+
+    @property
+    def starts(self) -> list[int]:
+        """The number of live rows before each fragment, and at the end the number of all."""
+        if self._starts is None:
+            rows = (self.live_rows(position) for position in range(len(self)))
+            self._starts = list(accumulate(rows, initial=0))
+        return self._starts
+
+    def live_rows(self, position: int) -> int:
+        """Return the number of live rows of one fragment; asks its files if it must."""
+        known = live_rows(self.source.manifest.fragments[position])
+        if known is not None:
+            return known
+        opened = self[position]
+        deletions = opened.deletions
+        return opened.rows - (len(deletions) if deletions is not None else 0)
+
+    def first_live_row(self, position: int) -> int:
+        """Return the running number of a fragment's first live row."""
+        return self.starts[position]
