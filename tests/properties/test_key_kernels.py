@@ -29,10 +29,10 @@ def words(values: list[int]) -> npt.NDArray[np.uint64]:
     return np.array(values, np.uint64)
 
 
-@given(st.lists(NUMBERS, max_size=50), st.lists(NUMBERS, max_size=20), st.integers(0, 9))
+@given(st.lists(NUMBERS, max_size=50), st.lists(NUMBERS, max_size=20), st.integers(3, 9))
 def test_probing(many: list[int], few: list[int], digits: int) -> None:
-    marks = np.zeros(1 << digits, np.bool_)
-    marks[(words(few) & np.uint64(len(marks) - 1)).astype(np.int64)] = True
+    marks, expected = both(lambda: probing.marks_of(words(few), digits))
+    assert marks.bits.tobytes() == expected.bits.tobytes()
     compiled, plain = both(lambda: probing.probe(words(many), marks).tolist())
     assert compiled == plain
     assert all(place in compiled for place, one in enumerate(many) if one in few)
@@ -41,8 +41,7 @@ def test_probing(many: list[int], few: list[int], digits: int) -> None:
 @pytest.mark.parametrize("step", [1, 2])
 def test_probing_what_is_no_single_piece_of_memory(step: int) -> None:
     codes = np.arange(100, dtype=np.uint64)[::step]
-    marks = np.zeros(64, np.bool_)
-    marks[7::3] = True
+    marks = probing.marks_of(np.arange(7, 64, 3, dtype=np.uint64)[::step], 6)
     compiled, plain = both(lambda: probing.probe(codes, marks).tolist())
     assert compiled == plain
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.format.encoding.kernels.ordering import ascending_order
-from lancetable.format.encoding.kernels.probing import probe
+from lancetable.format.encoding.kernels.probing import Marks, marks_of, probe
 from lancetable.fragment.readers import Readers
 from lancetable.operations.keys import Codes, are_equal, codes_of, comparable, has_repeats
 from lancetable.operations.parts import Offsets, part_windows
@@ -26,8 +26,8 @@ from lancetable.scan.result import Piece
 from lancetable.scan.together import live_rows, read_together, small_groups
 from lancetable.scan.window import read_window
 
-_FEWEST_BITS = 16
-_MOST_BITS = 25
+_FEWEST_DIGITS = 16
+_MOST_DIGITS = 26
 _SPARSENESS = 5
 
 
@@ -39,8 +39,8 @@ class KeyIndex:
     """Ascending, one for each row whose key has no null."""
     rows: Offsets
     """The row of the source that each code belongs to."""
-    bits: npt.NDArray[np.bool_]
-    """True for the low digits of every code."""
+    marks: Marks
+    """The low digits of every code."""
     is_unique: bool
     keys: tuple[pa.Array, ...] | None
     """The keys in comparable form, row by row; ``None`` when codes tell them apart."""
@@ -57,7 +57,7 @@ class KeyIndex:
 
     def find(self, codes: Codes) -> tuple[Offsets, Offsets]:
         """Return pairs of places in the codes and rows of the source; keys may still differ."""
-        places = probe(codes.values, self.bits)
+        places = probe(codes.values, self.marks)
         if codes.is_valid is not None:
             places = places[codes.is_valid[places]]
         if not len(places) or not len(self.codes):
@@ -84,11 +84,10 @@ def index_keys(columns: Sequence[pa.Array]) -> KeyIndex:
     order = ascending_order(values)
     values, rows = values[order], rows[order]
     size = max(len(values), 1).bit_length() + _SPARSENESS
-    bits = np.zeros(1 << min(max(size, _FEWEST_BITS), _MOST_BITS), np.bool_)
-    bits[values & np.uint64(len(bits) - 1)] = True
+    marks = marks_of(values, min(max(size, _FEWEST_DIGITS), _MOST_DIGITS))
     is_unique = not has_repeats(values)
     keys = None if codes.is_exact else tuple(columns)
-    return KeyIndex(values, rows, bits, is_unique, keys)
+    return KeyIndex(values, rows, marks, is_unique, keys)
 
 
 class Pairs(NamedTuple):

@@ -98,8 +98,9 @@ class Kept:
         """Return rows in the given order."""
         if len(self._batches) == 1:
             return self._batches[0].select(list(names)).take(pa.array(rows))
-        order = np.argsort(rows, kind="stable")
-        ascending = rows[order]
+        is_ascending = bool((rows[1:] >= rows[:-1]).all())
+        order = None if is_ascending else np.argsort(rows, kind="stable")
+        ascending = rows if order is None else rows[order]
         edges = np.searchsorted(ascending, self._starts)
         pieces = []
         for number, batch in enumerate(self._batches):
@@ -111,9 +112,12 @@ class Kept:
         if not pieces:
             nothing = [pa.nulls(0, one.type) for one in schema]
             return pa.RecordBatch.from_arrays(nothing, schema=schema) if names else _no_columns(0)
+        joined = pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
+        if order is None:
+            return joined
+        pieces.clear()
         back = np.empty(len(rows), np.int64)
         back[order] = np.arange(len(rows))
-        joined = pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
         return joined.take(pa.array(back))
 
 

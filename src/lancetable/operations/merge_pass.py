@@ -35,6 +35,7 @@ from lancetable.operations.keys import InsertedKeys
 from lancetable.operations.merge_write import ROWS_PER_TASK, MergeTask, plan_writes, write_merged
 from lancetable.operations.moved import target_of
 from lancetable.operations.parts import Offsets, parts
+from lancetable.operations.relief import give_back
 from lancetable.operations.rowset import RowSet
 from lancetable.operations.runner import Runner
 from lancetable.operations.source_keys import SourceKeys
@@ -129,6 +130,7 @@ class MergeWork:
             allowed = plan.allows_duplicates or self._are_distinct
             plan.keys.record(kept, rows, self.inserted_keys, allows_duplicates=allowed)
         self.inserted += len(rows)
+        give_back(kept.rows)
         self._write(self._task(kept, rows, by))
 
     def done(self) -> PartDone:

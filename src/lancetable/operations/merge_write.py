@@ -21,6 +21,7 @@ from lancetable.operations.fit import write_type
 from lancetable.operations.kept import Kept
 from lancetable.operations.moved import Lineage, has_stable_row_ids, write_labelled
 from lancetable.operations.parts import Offsets, part_of
+from lancetable.operations.relief import give_back
 
 ROWS_PER_TASK = 256 * 1024
 _INSERTED_AT_A_TIME = 64 * 1024
@@ -108,6 +109,8 @@ def _changed(task: MergeTask, lineage: Lineage) -> Iterator[pa.RecordBatch]:
                 start += len(run)
                 joined = read.joined(readers, position, run, task.kept, of_source, sides.source)
                 yield _finished(task.schema, clause, joined)
+                del joined
+                give_back(len(run))
         readers[position].opened.release()
 
 
@@ -119,6 +122,7 @@ def _inserted(task: MergeTask) -> Iterator[pa.RecordBatch]:
         for first in range(0, len(rows), _INSERTED_AT_A_TIME):
             batch = source_batch(task.kept, rows[first : first + _INSERTED_AT_A_TIME], names)
             yield _finished(task.schema, clause, batch)
+            give_back(batch.num_rows)
 
 
 def _finished(schema: Schema, clause: BoundClause, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -24,8 +24,8 @@ Offsets = npt.NDArray[np.int64]
 
 PART_ROWS = 256 * 1024
 PART_FRAGMENTS = 256
-WINDOW_BYTES = 16 * MiB
-WINDOW_ROWS = 1024 * 1024
+WINDOW_BYTES = 8 * MiB
+WINDOW_ROWS = 256 * 1024
 
 
 def part_of(snapshot: Snapshot, fragments: Iterable[Fragment]) -> Snapshot:

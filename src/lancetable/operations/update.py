@@ -34,6 +34,7 @@ from lancetable.operations.moved import (
     write_labelled,
 )
 from lancetable.operations.parts import part_of
+from lancetable.operations.relief import give_back
 from lancetable.operations.retry import repeat
 from lancetable.operations.rowset import RowSet
 from lancetable.operations.steps import own_files, run_steps
@@ -178,6 +179,9 @@ def write_changed(task: MoveTask) -> list[Fragment]:
                 lineage.add(readers, position, offsets)
             for batch in row_batches(planned, readers, position, offsets):
                 yield apply_assignments(batch, assignments, names)
+                rows = batch.num_rows
+                del batch
+                give_back(rows)
             readers[position].opened.release()
 
     return write_labelled(part, changed(), schema, task.options, lineage)

@@ -5,16 +5,19 @@ hashed keys do the same for other writers: a filter has blocks of eight words of
 key sets one bit in every word of its block.
 """
 
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from lancetable.format.encoding.base import Integers
+from lancetable.format.encoding.base import Bytes, Integers
 from lancetable.format.encoding.kernels.compiled import LIBRARY
 from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address, declare
 
+Codes: TypeAlias = npt.NDArray[np.uint64]
+
 _SIGNATURES = {
+    "lt_mark": (None, (POINTER, COUNT, POINTER, COUNT)),
     "lt_probe": (COUNT, (POINTER, COUNT, POINTER, COUNT, POINTER)),
     "lt_mark_keys": (None, (POINTER, COUNT, POINTER, POINTER, COUNT)),
 }
@@ -27,26 +30,46 @@ _SALTS = np.array(
 )
 
 
-def probe(codes: npt.NDArray[np.uint64], marks: npt.NDArray[np.bool_]) -> Integers:
-    """Return the places of the codes whose low digits are marked.
+class Marks(NamedTuple):
+    """A bit for each value of the low digits of numbers, least significant bit first."""
 
-    Args:
-        codes: the many.
-        marks: one for each value of the low digits; their number is a power of two.
-    """
-    mask = len(marks) - 1
+    bits: Bytes
+    digits: int
+
+    @property
+    def mask(self) -> int:
+        """The low digits."""
+        return (1 << self.digits) - 1
+
+
+def marks_of(codes: Codes, digits: int) -> Marks:
+    """Return the marks of numbers; ``digits`` is at least 3."""
+    mask = (1 << digits) - 1
+    if _DLL is None:
+        flags = np.zeros(1 << digits, np.bool_)
+        flags[codes & np.uint64(mask)] = True
+        return Marks(np.packbits(flags, bitorder="little"), digits)
+    bits = np.zeros(1 << (digits - 3), np.uint8)
+    whole = np.ascontiguousarray(codes)
+    _DLL.lt_mark(address(whole), len(whole), address(bits), mask)
+    return Marks(bits, digits)
+
+
+def probe(codes: Codes, marks: Marks) -> Integers:
+    """Return the places of the codes whose low digits are marked."""
     if _DLL is None:
         # Signed indices within bounds are taken as they are; others would be copied and checked.
-        low = (codes & np.uint64(mask)).view(np.int64)
-        return np.flatnonzero(np.take(marks, low, mode="wrap"))
+        low = (codes & np.uint64(marks.mask)).view(np.int64)
+        found = np.take(marks.bits, low >> 3, mode="wrap") >> (low & 7).astype(np.uint8)
+        return np.flatnonzero(found & 1)
     # One place more than may be found: the last code is written before it is looked at.
     places = np.empty(len(codes) + 1, np.int64)
-    whole = np.ascontiguousarray(codes), np.ascontiguousarray(marks)
-    found = _DLL.lt_probe(address(whole[0]), len(codes), address(whole[1]), mask, address(places))
-    return places[:found].copy() if found < len(codes) // 2 else places[:found]
+    whole, bits = np.ascontiguousarray(codes), np.ascontiguousarray(marks.bits)
+    count = _DLL.lt_probe(address(whole), len(whole), address(bits), marks.mask, address(places))
+    return places[:count].copy() if count < len(codes) // 2 else places[:count]
 
 
-def mark_keys(words: npt.NDArray[np.uint32], hashes: npt.NDArray[np.uint64]) -> None:
+def mark_keys(words: npt.NDArray[np.uint32], hashes: Codes) -> None:
     """Set the bits of keys in a filter; their hashes ascend, so that blocks come in turn."""
     if not len(hashes):
         return

@@ -3,15 +3,23 @@
 
 #include <stdint.h>
 
-/* Writes the places of codes whose low digits are marked; `marks` has `mask` + 1 bytes of 0 or 1
- * and `places` room for all codes. Returns how many there are. No branches: which codes are marked
- * cannot be foreseen. */
+/* Marks the low digits of codes; `marks` has `mask` + 1 bits. */
+void lt_mark(const uint64_t *codes, int64_t count, uint8_t *marks, uint64_t mask) {
+  for (int64_t i = 0; i < count; i++) {
+    const uint64_t low = codes[i] & mask;
+    marks[low >> 3] |= (uint8_t)(1 << (low & 7));
+  }
+}
+
+/* Writes the places of codes whose low digits are marked; `places` has room for all codes and one
+ * more. Returns how many there are. No branches: which codes are marked cannot be foreseen. */
 int64_t lt_probe(const uint64_t *codes, int64_t count, const uint8_t *marks, uint64_t mask,
                  int64_t *places) {
   int64_t found = 0;
   for (int64_t i = 0; i < count; i++) {
     places[found] = i;
-    found += marks[codes[i] & mask];
+    const uint64_t low = codes[i] & mask;
+    found += marks[low >> 3] >> (low & 7) & 1;
   }
   return found;
 }
