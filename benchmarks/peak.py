@@ -8,6 +8,7 @@ import resource
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ _STATUS = Path("/proc/self/status")
 _PAUSE_SECONDS = 0.002
 WRITTEN = 10_000_000
 UPSERTED = 2_000_000
-COMPACTED_WITHIN = 256 * 1024 * 1024
+COMPACTED_WITHIN = {"compact": 256 * 1024 * 1024, "compact_little": 64 * 1024 * 1024}
 
 
 def _status_bytes(key: str) -> int:
@@ -73,8 +74,8 @@ def _merge(peer: str, uri: str) -> int:
     return load_peer(peer).open(uri).count()
 
 
-def _compact(peer: str, uri: str) -> int:
-    load_peer(peer).open(uri).compact(COMPACTED_WITHIN)
+def _compact(task: str, peer: str, uri: str) -> int:
+    load_peer(peer).open(uri).compact(COMPACTED_WITHIN[task])
     return load_peer(peer).open(uri).count()
 
 
@@ -84,7 +85,7 @@ TASKS: dict[str, Callable[[str, str], int]] = {
     "update": _update,
     "update_half": _update_half,
     "merge": _merge,
-    "compact": _compact,
+    **{task: partial(_compact, task) for task in COMPACTED_WITHIN},
 }
 
 

@@ -259,3 +259,41 @@ def test_branches_where_others_decide_who_was_first(tmp_path: Path, kind: str) -
     clone = table.clone(tmp_path / "c", deep=True)
     clone.append(numbers(5))
     assert values_of(lt.open_table(tmp_path / "c")) == [1, 2, 4, 5]
+
+
+@pytest.mark.parametrize("name", ["zz", "", None, 5, [], b"main"])
+def test_a_name_that_is_not_there_is_an_error_of_both_worlds(tmp_path: Path, name: Any) -> None:
+    table = lt.create_table(tmp_path / "t", {"id": [1]})
+    table.tags.create("v1")
+    for named in (table.tags, table.branches):
+        with pytest.raises(lt.RefNotFoundError, match="there are: "):
+            named[name]
+        with pytest.raises(KeyError):
+            named[name]
+        assert name not in named
+        assert named.get(name, "nothing") == "nothing"
+
+
+@pytest.mark.parametrize("seconds", ["a", 1.5, -1, True, 2**70, []])
+def test_a_hold_counts_seconds(tmp_path: Path, seconds: Any) -> None:
+    table = lt.create_table(tmp_path / "t", {"id": [1]})
+    with pytest.raises(lt.InputError, match="a lease counts"), table.hold(seconds=seconds):
+        pass
+
+
+@pytest.mark.parametrize("uri", [None, 5, b"x", "", [], object()])
+def test_a_clone_needs_an_address(tmp_path: Path, uri: Any) -> None:
+    table = lt.create_table(tmp_path / "t", {"id": [1]})
+    with pytest.raises(lt.InputError, match="a clone needs an address"):
+        table.clone(uri)
+
+
+@pytest.mark.parametrize("version", ["a", 1.5, True, [], -1, 2**70, None])
+def test_changes_start_from_a_version(tmp_path: Path, version: Any) -> None:
+    table = lt.create_table(tmp_path / "t", {"id": [1]})
+    table.append({"id": [2]})
+    with pytest.raises(lt.LanceTableError):
+        table.changes(version, 2).to_arrow()
+    if version is not None:
+        with pytest.raises(lt.LanceTableError):
+            table.changes(1, version).to_arrow()

@@ -24,10 +24,11 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lancetable.errors import LanceTableError
+from lancetable.errors import InputError, LanceTableError
 from lancetable.store import Store
 
 LEASES = "_leases"
+MOST_SECONDS = 366 * 24 * 3600
 SECONDS_VARIABLE = "LANCETABLE_LEASE_SECONDS"
 DEFAULT_SECONDS = 120
 LAZY_AFTER = 2.0
@@ -65,8 +66,16 @@ class Lease(NamedTuple):
 
 
 def lease_seconds(asked: int | None = None) -> int:
-    """Return how long a lease counts: as asked, or as the environment says; 0 is never."""
+    """Return how long a lease counts: as asked, or as the environment says; 0 is never.
+
+    Raises:
+        InputError: it is no number of seconds.
+    """
     if asked is not None:
+        number: object = asked
+        is_whole = isinstance(number, int) and not isinstance(number, bool)
+        if not is_whole or not 0 <= asked <= MOST_SECONDS:
+            raise InputError(f"a lease counts 0 to {MOST_SECONDS} seconds, not {asked!r}")
         return asked
     text = os.environ.get(SECONDS_VARIABLE, "")
     return int(text) if text.isdigit() else DEFAULT_SECONDS

@@ -221,7 +221,7 @@ def foreseen(plan: CompactPlan) -> CompactResult:
 
 
 def _runner(options: CompactOptions, run: CompactRun) -> Runner:
-    return Threads(options.threads) if run.runner is None else run.runner
+    return Threads(options.tasks_at_a_time) if run.runner is None else run.runner
 
 
 @dataclass(frozen=True, slots=True)

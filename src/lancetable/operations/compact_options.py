@@ -1,7 +1,7 @@
 """What can be said about a compaction: how it is done, and what came of it."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
@@ -12,8 +12,13 @@ MiB = 1024 * 1024
 IndexHandling: TypeAlias = Literal["reuse", "remap", "uncover"]
 Progress: TypeAlias = Callable[[int, int], None]
 """Is told how many rows are done, and how many there are."""
-SORT_COPIES = 8
-"""How many times rows may be in memory while they are sorted: decoded, joined, ordered, encoded."""
+SORT_COPIES = 16
+"""How many times a part of the rows may be in memory while it is put in order: as it was read, put
+in order, joined, waiting for its page, encoded; and what the pool keeps of each."""
+KEY_COPIES = 4
+"""How many times the columns to sort by may be in memory: decoded, joined, ranked, sorted."""
+ORDER_BYTES = 64
+"""What the order itself takes for each row."""
 _LEAST_MEMORY = 16 * MiB
 
 
@@ -45,7 +50,8 @@ class CompactOptions:
     """A fragment of which a larger share is deleted is written anew, even alone."""
 
     sort_by: Sequence[str] = ()
-    """Columns to sort by. All fragments are written anew, sorted within what fits in memory."""
+    """Columns to sort by. All fragments are written anew, in one order as far as the sorted columns
+    of all rows fit in memory; the rows themselves need not, and go through files meanwhile."""
 
     z_order_by: Sequence[str] = ()
     """Columns whose ranks are interleaved to sort by all of them alike; not with ``sort_by``."""
@@ -62,26 +68,26 @@ class CompactOptions:
     """About how much memory all tasks that run here at a time may take together."""
 
     threads: int = field(default_factory=lambda: min(os.cpu_count() or 1, 8))
-    """How many tasks run at a time, when no runner is given."""
+    """How many tasks run at a time at most, when no runner is given."""
 
     copy_pages: bool = True
     """True to copy encoded pages as they are where that gives the same rows."""
 
     def __post_init__(self) -> None:
         for name in ("target_rows", "target_bytes", "threads"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}; give a number from 1")
-        if self.memory_bytes < _LEAST_MEMORY:
-            raise InputError(f"memory_bytes is {self.memory_bytes}; give at least {_LEAST_MEMORY}")
-        if not 0 <= self.deleted_share <= 1:
-            raise InputError(f"deleted_share is {self.deleted_share}; give a number from 0 to 1")
+            if not _is_number(getattr(self, name), int) or getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)!r}; give a number from 1")
+        if not _is_number(self.memory_bytes, int) or self.memory_bytes < _LEAST_MEMORY:
+            raise InputError(
+                f"memory_bytes is {self.memory_bytes!r}; give at least {_LEAST_MEMORY}"
+            )
+        if not _is_number(self.deleted_share, float) or not 0 <= self.deleted_share <= 1:
+            raise InputError(f"deleted_share is {self.deleted_share!r}; give a number from 0 to 1")
         if self.sort_by and self.z_order_by:
             raise InputError("give sort_by or z_order_by, not both")
         for name in ("sort_by", "z_order_by"):
-            if isinstance(getattr(self, name), str):
-                raise InputError(f"{name} is a list of columns; write [{getattr(self, name)!r}]")
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        if self.indices not in {None, *get_args(IndexHandling)}:
+            object.__setattr__(self, name, _columns(name, getattr(self, name)))
+        if self.indices is not None and self.indices not in get_args(IndexHandling):
             known = ", ".join(get_args(IndexHandling))
             raise InputError(f"indices is {self.indices!r}; use one of {known}")
         if self.is_sorted and self.indices == "reuse":
@@ -96,9 +102,43 @@ class CompactOptions:
         return bool(self.sort_by or self.z_order_by)
 
     @property
+    def tasks_at_a_time(self) -> int:
+        """How many tasks run here at a time: not more than there is memory for."""
+        return min(self.threads, self.memory_bytes // _LEAST_MEMORY)
+
+    @property
     def task_bytes(self) -> int:
         """About how much memory one task may take."""
-        return max(self.memory_bytes // self.threads, _LEAST_MEMORY)
+        return self.memory_bytes // self.tasks_at_a_time
+
+
+def compact_options(settings: CompactSettings) -> CompactOptions:
+    """Return the options with the given ones in place of the defaults.
+
+    Raises:
+        InputError: there is no such option, or its value makes no sense.
+    """
+    known = CompactOptions.__dataclass_fields__
+    for name in settings:
+        if name not in known:
+            raise InputError(f"a compaction has no option {name!r}; there are {', '.join(known)}")
+    return CompactOptions(**settings)
+
+
+def _is_number(value: object, kind: type) -> bool:
+    return isinstance(value, (int, kind)) and not isinstance(value, bool)
+
+
+def _columns(name: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise InputError(f"{name} is a list of columns; write [{value!r}]")
+    if not isinstance(value, Iterable) or isinstance(value, bytes):
+        raise InputError(f"{name} is a list of columns, not {value!r}")
+    columns = tuple(value)
+    for column in columns:
+        if not isinstance(column, str):
+            raise InputError(f"{name} names columns; {column!r} is no name")
+    return columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,19 @@ from lancetable.format.manifest import Fragment, IndexSegment
 from lancetable.format.manifest.reuse import FragmentReuse
 from lancetable.format.schema.project import resolve
 from lancetable.fragment.readers import Readers
-from lancetable.operations.compact_options import SORT_COPIES, CompactOptions, IndexHandling
+from lancetable.operations.compact_options import (
+    KEY_COPIES,
+    ORDER_BYTES,
+    CompactOptions,
+    IndexHandling,
+)
 from lancetable.operations.moved import has_stable_row_ids
 from lancetable.operations.write import storage_version
-from lancetable.scan.pace import guess
+from lancetable.scan.pace import bytes_of, guess, is_fixed_width
 from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanRequest
+
+_SAMPLED_ROWS = 1024
 
 
 class CompactGroup(NamedTuple):
@@ -196,13 +203,18 @@ def _sights(
 
 
 def _most_sorted(snapshot: Snapshot, options: CompactOptions) -> int | None:
-    """Return how many rows can be sorted in the memory of one task."""
+    """Return how many rows can be sorted in the memory of one task, which holds their keys."""
     if not options.is_sorted:
         return None
     manifest = snapshot.manifest
-    planned = plan(manifest.schema, ScanRequest())
-    pace = guess((planned.early, planned.late), manifest.fragments)
-    return pace.rows(options.task_bytes // SORT_COPIES)
+    keys = plan(manifest.schema, ScanRequest((*options.sort_by, *options.z_order_by)))
+    width = guess((keys.early, keys.late), manifest.fragments).row_bytes
+    if manifest.fragments and not is_fixed_width(keys.late):
+        # The size of a file tells little about one of its columns; some rows tell more.
+        reader = Readers(snapshot)[0]
+        rows = min(reader.opened.rows, _SAMPLED_ROWS)
+        width = bytes_of(reader.read(keys.late, range(rows))) / max(rows, 1)
+    return max(int(options.task_bytes / (KEY_COPIES * width + ORDER_BYTES)), 1)
 
 
 def _groups(

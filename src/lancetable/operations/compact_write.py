@@ -7,6 +7,7 @@ versions.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ from lancetable.fragment.writer import (
 from lancetable.operations.compact_options import SORT_COPIES, CompactOptions
 from lancetable.operations.compact_order import Order, order_of
 from lancetable.operations.moved import Numbers, has_stable_row_ids, target_of
-from lancetable.operations.parts import read_rows
+from lancetable.operations.reorder import reordered
 from lancetable.operations.write import table_options
 from lancetable.scan.pace import Pace, bytes_of, guess
 from lancetable.scan.plan import ScanPlan, plan, windows
@@ -60,6 +61,11 @@ class CompactTask:
     def window_bytes(self) -> int:
         """About how many bytes are decoded at a time."""
         return self.options.task_bytes // _SHARES
+
+    @property
+    def part_bytes(self) -> int:
+        """About how many bytes of rows are put in order at a time."""
+        return self.options.task_bytes // SORT_COPIES
 
 
 class WrittenGroup(NamedTuple):
@@ -87,10 +93,10 @@ def write_group(task: CompactTask) -> WrittenGroup:
     names = tuple(field.name for field in manifest.schema.fields)
     planned = plan(manifest.schema, ScanRequest(names, blobs="bytes"))
     order = _order(task) if task.options.is_sorted else None
-    if order is None:
-        batches = _Reading(planned, Readers(task.part), task.window_bytes).batches()
-    else:
-        batches = _gathered(task, planned, order)
+    reading = _Reading(planned, Readers(task.part), task.window_bytes)
+    batches = reading.batches()
+    if order is not None:
+        batches = reordered(batches, order, partial(reading.rows_of, task.part_bytes))
     fragments = write_fragments(batches, manifest.schema, target_of(task.part), options)
     return WrittenGroup(_labelled(task.part, fragments, order), order)
 
@@ -113,7 +119,7 @@ def _write_options(task: CompactTask, columns: int) -> WriteOptions:
     return table_options(task.part.manifest, wanted)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Reading:
     """Reads the live rows of a part, window by window."""
 
@@ -121,9 +127,17 @@ class _Reading:
     readers: Readers
     window_bytes: int
 
+    @cached_property
+    def _pace(self) -> Pace:
+        return guess((self.plan.early, self.plan.late), self.readers.source.manifest.fragments)
+
+    def rows_of(self, bytes_: int) -> int:
+        """Return how many rows take so many bytes, by what is known from those that were read."""
+        return self._pace.rows(bytes_)
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all live rows in order."""
-        pace = guess((self.plan.early, self.plan.late), self.readers.source.manifest.fragments)
+        pace = self._pace
         position = 0
         while position < len(self.readers):
             stop = self._fitting(position, pace)
@@ -171,6 +185,7 @@ class _Reading:
             step = pace.rows(self.window_bytes)
             window = next(windows(position, start, min(start + step, opened.rows), step))
             columns = self.readers[position].read_live(self.plan.late, window.start, window.stop)
+            columns = [[_own(chunk) for chunk in column] for column in columns]
             pace.learn(window.stop - window.start, bytes_of(columns))
             rows = sum(map(len, columns[0]))
             if rows:
@@ -207,6 +222,15 @@ class _Reading:
         yield batch.slice(first)
 
 
+def _own(array: pa.Array) -> pa.Array:
+    """Return a small array in memory of its own; a large one is stored soon.
+
+    Until its page is full an array may wait long, and one that looks into a mapped file keeps all
+    of it that was read.
+    """
+    return pa.concat_arrays([array, array[:0]]) if array.nbytes < _LEAST_PAGE else array
+
+
 def _blob_bytes(batch: pa.RecordBatch, blobs: Sequence[tuple[int, Field]]) -> Numbers | None:
     """Return how many bytes the blobs of each row have, as far as they stand at the top."""
     found = None
@@ -224,48 +248,6 @@ def _order(task: CompactTask) -> Order:
     planned = plan(task.part.manifest.schema, ScanRequest(names))
     reading = _Reading(planned, Readers(task.part), task.window_bytes)
     return order_of(pa.Table.from_batches(list(reading.batches())), task.options)
-
-
-def _gathered(task: CompactTask, planned: ScanPlan, order: Order) -> Iterator[pa.RecordBatch]:
-    """Yield rows in another order, as many at a time as fit in memory.
-
-    Rows that fit are decoded once. More than that are decoded again for each part of the order.
-    """
-    readers = Readers(task.part)
-    pace = guess((planned.early, planned.late), task.part.manifest.fragments)
-    each = pace.rows(task.options.task_bytes // SORT_COPIES)
-    starts = np.array(readers.starts)
-    for first in range(0, len(order), each):
-        ranks = order[first : first + each]
-        ascending = np.argsort(ranks, kind="stable")
-        batches = _ranked(planned, readers, ranks[ascending], starts, pace.rows(task.window_bytes))
-        back = np.empty(len(ranks), np.int64)
-        back[ascending] = np.arange(len(ranks))
-        taken = pa.Table.from_batches(batches).take(pa.array(back))
-        yield from taken.combine_chunks().to_batches()
-
-
-def _ranked(
-    planned: ScanPlan, readers: Readers, ranks: Order, starts: Order, step: int
-) -> list[pa.RecordBatch]:
-    """Return live rows of a part by their ascending numbers."""
-    found: list[pa.RecordBatch] = []
-    edges = np.searchsorted(ranks, starts)
-    for position in range(len(readers)):
-        inside = ranks[edges[position] : edges[position + 1]] - starts[position]
-        if not len(inside):
-            continue
-        opened = readers[position].opened
-        offsets = inside if opened.deletions is None else opened.deletions.physical(inside)
-        # Near rows are decoded together, so each run of them is read from a short range.
-        ends = np.searchsorted(offsets, np.arange(step, opened.rows + step, step))
-        for run in np.split(offsets, ends):
-            piece = read_rows(planned, readers[position], run)
-            names = planned.schema.names
-            if piece.rows:
-                found += aligned(dict(zip(names, piece.columns, strict=True)), piece.rows)
-            opened.release()
-    return found
 
 
 def _labelled(

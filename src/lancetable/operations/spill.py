@@ -72,9 +72,9 @@ def keep(
         return [Kept(schema, held)]
     everything = chain(_popped(held), waiting)
     with ExitStack() as opened:
-        place = _Place(schema, folder, opened)
+        place = SpillPlace(schema, folder, opened)
         if keys is None:
-            file = _Spilled(place)
+            file = SpillFile(place)
             for batch in everything:
                 file.write(batch)
             return [file.kept()]
@@ -108,7 +108,7 @@ def _weight(batch: pa.RecordBatch) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class SpillPlace:
     """What is written where, and the files that are open."""
 
     schema: pa.Schema
@@ -123,15 +123,15 @@ class _Place:
         except OSError as cause:
             where = self.folder or tempfile.gettempdir()
             raise StoreError(
-                f"{where}: rows of the source cannot be put aside there: "
+                f"{where}: rows cannot be put aside there: "
                 f"{cause.strerror or cause}; make room, name another folder or allow more memory"
             ) from cause
 
 
-class _Spilled:
+class SpillFile:
     """Batches in a file without a name."""
 
-    def __init__(self, place: _Place) -> None:
+    def __init__(self, place: SpillPlace) -> None:
         self._place = place
         self.weight = 0
         with place.refusals():
@@ -162,7 +162,7 @@ class _Spilled:
 class _Division:
     """How rows are divided: by which keys, into parts of which size."""
 
-    place: _Place
+    place: SpillPlace
     keys: Keys
     limit: int
 
@@ -203,9 +203,9 @@ def _released(part: Kept) -> Iterator[pa.RecordBatch]:
 
 def _split(
     division: _Division, batches: Iterable[pa.RecordBatch], shift: int, bits: int
-) -> list[tuple[_Spilled, bool]]:
+) -> list[tuple[SpillFile, bool]]:
     """Write rows to files by some bits of their hashed keys; say which hold a single key."""
-    files: dict[int, _Spilled] = {}
+    files: dict[int, SpillFile] = {}
     buffers: dict[int, list[pa.RecordBatch]] = {}
     seen: dict[int, tuple[int, int]] = {}
     fanout = 1 << bits
@@ -233,12 +233,12 @@ def _split(
 
 
 def _flush(
-    division: _Division, files: dict[int, _Spilled], buffers: dict[int, list[pa.RecordBatch]]
+    division: _Division, files: dict[int, SpillFile], buffers: dict[int, list[pa.RecordBatch]]
 ) -> None:
     """Write what waits for each file as one batch."""
     while buffers:
         digit, waiting = buffers.popitem()
         if digit not in files:
-            files[digit] = _Spilled(division.place)
+            files[digit] = SpillFile(division.place)
         for batch in pa.Table.from_batches(waiting).combine_chunks().to_batches():
             files[digit].write(batch)

@@ -57,9 +57,9 @@ class CompactingTable(WritingTable):
             ConflictError: others rewrote the same rows each time.
         """
         from lancetable.operations.compact import CompactRun, compact, foreseen, plan_for
-        from lancetable.operations.compact_options import CompactOptions
+        from lancetable.operations.compact_options import compact_options
 
-        options = CompactOptions(**settings)
+        options = compact_options(settings)
         run = CompactRun(runner, commit_options(commit, commit_message, properties), progress)
         if dry_run:
             return foreseen(plan_for(self._snapshot, where, options, run))
@@ -77,6 +77,6 @@ class CompactingTable(WritingTable):
             **settings: as for :meth:`compact`.
         """
         from lancetable.operations.compact import plan_for
-        from lancetable.operations.compact_options import CompactOptions
+        from lancetable.operations.compact_options import compact_options
 
-        return plan_for(self._snapshot, where, CompactOptions(**settings)).explain()
+        return plan_for(self._snapshot, where, compact_options(settings)).explain()

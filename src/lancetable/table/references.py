@@ -5,7 +5,7 @@ from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, Va
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from lancetable.commit import refs, versions
-from lancetable.errors import InputError
+from lancetable.errors import InputError, RefNotFoundError
 from lancetable.table.door import explaining
 
 if TYPE_CHECKING:
@@ -20,6 +20,12 @@ Info = TypeVar("Info")
 Handle = TypeVar("Handle")
 
 
+class UnknownNameError(RefNotFoundError, KeyError):
+    """The table has no such tag or branch; a mapping is expected to say so with a ``KeyError``."""
+
+    __str__ = Exception.__str__
+
+
 class Named(Mapping[str, Info]):
     """Names and what they stand for, read anew whenever they are looked at."""
 
@@ -29,8 +35,13 @@ class Named(Mapping[str, Info]):
     def _all(self) -> dict[str, Info]:
         """Return all names."""
 
-    def __getitem__(self, name: str) -> Info:
-        return self._all()[name]
+    def __getitem__(self, name: object) -> Info:
+        found = self._all()
+        if not isinstance(name, str) or name not in found:
+            kind = type(self).__name__.lower()
+            known = ", ".join(found) or "none"
+            raise UnknownNameError(f"there is no {name!r} among the {kind}; there are: {known}")
+        return found[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all())

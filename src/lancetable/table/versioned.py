@@ -1,13 +1,14 @@
 """What can be done with the versions of a table: naming them, branching off."""
 
+from os import PathLike
 from typing import TYPE_CHECKING, Self
 
+from lancetable.errors import InputError
 from lancetable.table.columns import ColumnsTable
 from lancetable.table.door import explaining
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from os import PathLike
 
     from lancetable.commit.difference import Difference
     from lancetable.commit.history import History
@@ -97,6 +98,9 @@ class VersionedTable(ColumnsTable):
         from lancetable.operations.clone import clone
 
         options = self._location.options if storage_options is None else dict(storage_options)
+        address: object = uri
+        if not isinstance(address, str | PathLike) or not str(address):
+            raise InputError(f"a clone needs an address or a path, not {uri!r}")
         location = self._location.moved(str(uri), options)
         return type(self)(location, clone(self._snapshot, location, deep=deep).snapshot)
 

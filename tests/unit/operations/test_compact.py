@@ -1,6 +1,7 @@
 """Compaction: which fragments, the same rows, and what others do meanwhile."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -290,3 +291,35 @@ def test_wide_rows_and_blobs_within_a_small_memory(tmp_path: Path) -> None:
         number: payload for number, payload in enumerate([*payloads, b"", None]) if number != 3
     }
     assert {one["id"]: one["b"] for one in found} == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["target_rows", "target_bytes", "threads", "memory_bytes", "deleted_share"]
+)
+@pytest.mark.parametrize("value", ["a", None, [], True, -1, b"x"])
+def test_settings_that_are_no_numbers_are_refused(tmp_path: Path, name: str, value: Any) -> None:
+    compact: Any = make(tmp_path / "t", fragments=1).compact
+    with pytest.raises(lt.InputError, match=name):
+        compact(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["sort_by", "z_order_by"])
+@pytest.mark.parametrize("value", [None, 5, b"id", "id", [5], [None], object()])
+def test_columns_to_sort_by_are_names(tmp_path: Path, name: str, value: Any) -> None:
+    compact: Any = make(tmp_path / "t", fragments=1).compact
+    with pytest.raises(lt.InputError, match=name):
+        compact(**{name: value})
+
+
+def test_unknown_settings_are_named(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", fragments=1)
+    compact: Any = table.compact
+    explain: Any = table.explain_compact
+    with pytest.raises(lt.InputError, match="no option 'rows'; there are target_rows"):
+        compact(rows=5)
+    with pytest.raises(lt.InputError, match="no option 'rows'"):
+        explain(rows=5)
+    wrong: list[Any] = [[], {}, "zz", 5]
+    for value in wrong:
+        with pytest.raises(lt.InputError, match="indices"):
+            table.compact(indices=value)

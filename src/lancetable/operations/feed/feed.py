@@ -43,6 +43,9 @@ class Changes:
     def __init__(
         self, snapshot: Snapshot, from_version: int, request: ScanRequest, options: ScanOptions
     ) -> None:
+        number: object = from_version
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise InputError(f"changes start from the number of a version, not from {number!r}")
         if not 0 <= from_version <= snapshot.version:
             raise InputError(
                 f"changes go from a version up to a later one, not from {from_version} to "
