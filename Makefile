@@ -58,8 +58,8 @@ test-releases: $(ORACLE) ## older releases of pylance read our tables; installs 
 	$(PYTEST) -q -m releases tests/oracle
 
 .PHONY: test-fast
-test-fast: $(DEV) ## unit, contract, property and architecture tests, in under a minute
-	$(PYTEST) -q -n $(JOBS) -m 'not soak and not slow and not oracle' $(FAST)
+test-fast: $(DEV) ## unit, contract, property and architecture tests without servers, in under a minute
+	$(PYTEST) -q -n $(JOBS) -m 'not soak and not slow and not oracle and not cloud' $(FAST)
 
 .PHONY: lint
 lint: $(DEV) ## ruff, mypy and the import contracts

@@ -13,7 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 import lancetable
-from lancetable.cli import app, show
+from lancetable import cli
+from lancetable.cli import show
+from lancetable.cli.app import app
 from lancetable.cli.options import split_columns
 from lancetable.format.encoding.kernels.compiled import LIBRARY
 
@@ -91,6 +93,26 @@ def test_sizes_are_said_in_units(count, text) -> None:
 
 def test_version() -> None:
     assert run("--version").strip() == f"lancetable {lancetable.__version__}"
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_the_overview_is_what_typer_says(option, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(sys, "argv", ["lancetable", option])
+    with pytest.raises(SystemExit):
+        app(prog_name="lancetable")
+    worded = capsys.readouterr().out
+    cli.main()
+    assert capsys.readouterr().out == worded
+
+
+def test_a_narrow_terminal_gets_shorter_lines(monkeypatch, capsys) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys, "argv", ["lancetable", "--help"])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import lancetable as lt
-from lancetable.cli import app
+from lancetable.cli.app import app
 
 
 def run(*arguments: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import lancetable as lt
-from lancetable.cli import app
+from lancetable.cli.app import app
 from lancetable.cli.upkeep import age
 from tests.damage import DAMAGES, make_table
 

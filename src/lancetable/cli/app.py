@@ -1,8 +1,8 @@
 """What does ``lancetable`` on the command line understand, and how does it fail?
 
 A deliberate error of the library becomes one line on the error stream and exit code 1; anything
-else is a defect and keeps its traceback. Only typer is imported at the start, so that help is
-quick; the commands import what they need when they run.
+else is a defect and keeps its traceback. Only typer is imported at the start; the commands import
+what they need when they run.
 """
 
 from collections.abc import Callable
@@ -89,8 +89,3 @@ for _group, _name, _commands in (
     for _verb, _action in _commands.items():
         _group.command(_verb)(_with_one_line_errors(_action))
     app.add_typer(_group, name=_name)
-
-
-def main() -> None:
-    """Run the command line of this process."""
-    app()

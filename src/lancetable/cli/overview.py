@@ -1,0 +1,34 @@
+"""What ``lancetable --help`` says, as typer words it; a test compares the two.
+
+Loading typer takes several times as long as everything else that leads to this page.
+"""
+
+OVERVIEW = """\
+Usage: lancetable [OPTIONS] COMMAND [ARGS]...
+
+  Look into Lance tables and their data files, and look after their versions.
+
+Options:
+  --version   Print the version and leave.
+  -h, --help  Show this message and exit.
+
+Commands:
+  info       Rows, versions, fragments, size, indices and settings of a...
+  schema     The columns of a table with their types.
+  head       The first rows of a table.
+  versions   The versions of a table, oldest first.
+  fragments  The fragments of a table with their rows and files.
+  files      The data and deletion files of a table.
+  pages      The pages of a data file and how each is encoded.
+  history    What each version did, newest first.
+  diff       How two versions differ: columns, rows, fragments and files.
+  clone      Make a new table that begins with a version of another.
+  restore    Make an older version the latest; the versions in between stay.
+  compact    Join small fragments and give back the place of deleted rows.
+  changes    What the versions after one did to the rows, oldest first.
+  cleanup    Remove old versions, and files that nobody needs; shows what...
+  check      Look for damage; ends with code 1 when there is any.
+  repair     Make a version without what is broken; shows what would be...
+  tag        List, create, move and delete tags.
+  branch     List, create, publish and delete branches.
+"""
