@@ -107,8 +107,8 @@ bench-cloud: $(ORACLE) $(CLOUD) ## measure on an S3 server of this machine, with
 	$(PYTHON_IN) -m benchmarks.cloud
 
 .PHONY: bench-spark
-bench-spark: $(ORACLE) $(SPARK) ## measure inside of Spark, against Parquet, pylance and the transport
-	$(PYTHON_IN) -m benchmarks.spark
+bench-spark: $(ORACLE) $(SPARK) ## measure inside of Spark, against Parquet and pylance, and write it to docs/spark.md
+	$(PYTHON_IN) -m benchmarks.spark --docs
 
 .PHONY: docs
 docs: $(ORACLE) ## write docs/compatibility.md anew

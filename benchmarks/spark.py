@@ -1,11 +1,12 @@
 """How fast are Lance tables inside of Spark: pairs of jobs, measured in turn in one local session.
 
-Run as ``python -m benchmarks.spark``. Each line shows our time over the other's, and the most it
-should be. The bound of a scan is a Python source that gives a ready batch again and again: what
-Spark itself takes to get rows out of Python.
+Run as ``python -m benchmarks.spark``; with ``--docs`` the table goes to ``docs/spark.md``. Each
+line shows our time over the other's, and the most it should be. The bound of a scan is a Python
+source that gives a ready batch again and again: what Spark itself takes to get rows out of Python.
 """
 
 import argparse
+import os
 import shutil
 import statistics
 import sys
@@ -24,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 import lancetable
+from benchmarks.machine import copy_speed
 from lancetable.operations.add_columns import FunctionOptions, add_columns_by
 from lancetable.operations.changes import ChangeOptions
 from lancetable.spark import LanceTable, SparkRunner, session
@@ -300,10 +302,74 @@ class Bench:
         ]
 
 
+class Measured(NamedTuple):
+    """The times of a pair, round by round."""
+
+    pair: Pair
+    ours: tuple[float, ...]
+    theirs: tuple[float, ...]
+
+    @property
+    def ratio(self) -> float:
+        """The best of ours over the best of theirs: what other work on the machine hides least."""
+        return min(self.ours) / min(self.theirs)
+
+    @property
+    def of_medians(self) -> float:
+        return statistics.median(self.ours) / statistics.median(self.theirs)
+
+    @property
+    def is_hit(self) -> bool:
+        return self.ratio <= self.pair.most
+
+    def cells(self) -> tuple[str, ...]:
+        """Return a line of the table, for the terminal and for the page."""
+        return (
+            self.pair.name,
+            self.pair.other,
+            f"{min(self.ours):.2f}",
+            f"{min(self.theirs):.2f}",
+            f"{self.ratio:.2f}",
+            f"{self.of_medians:.2f}",
+            f"{self.pair.most:.3g}",
+            "hit" if self.is_hit else "miss",
+        )
+
+
+HEADS = ("job", "against", "ours s", "other s", "ratio", "of medians", "at most", "")
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "spark.md"
+BEGIN, END = "<!-- benchmarks.spark begins -->", "<!-- benchmarks.spark ends -->"
+
+
+def as_markdown(results: Sequence[Measured], about: str) -> str:
+    """Return what stands on the page: how it was measured, and the table."""
+    lines = [HEADS, ("---",) * len(HEADS), *(one.cells() for one in results)]
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return f"{about}\n\n{table}"
+
+
+def into_page(page: str, content: str) -> str:
+    """Return the page with other content between its marks."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"the page lacks the marks {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n{content}\n{END}{after}"
+
+
 def timed(job: Callable[[], object]) -> float:
     began = time.perf_counter()
     job()
     return time.perf_counter() - began
+
+
+def measure(pair: Pair, rounds: int) -> Measured:
+    """Run both jobs in turn, after once to warm up."""
+    for job in (pair.ours, pair.theirs):
+        job()
+    times = [(timed(pair.ours), timed(pair.theirs)) for _ in range(rounds)]
+    ours, theirs = zip(*times, strict=True)
+    return Measured(pair, ours, theirs)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -311,38 +377,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     parser.add_argument("--repeat", type=int, default=5, help="rounds after one to warm up")
     parser.add_argument("--case", help="only pairs whose name contains this")
+    parser.add_argument("--docs", action="store_true", help="write the table to docs/spark.md")
     chosen = parser.parse_args(arguments)
+    if chosen.docs and chosen.case:
+        parser.error("the page gets all pairs; leave out --case")
     console = Console()
     folder = Path(tempfile.mkdtemp(prefix="lancetable-bench-"))
     share = 10 if chosen.quick else 1
+    speed = copy_speed()
     bench = Bench(folder, 10_000_000 // share, 200_000 // share)
-    shown = Table("job", "against", "ours s", "other s", "ratio", "of medians", "at most", "")
+    results = []
     try:
         bench.prepare()
         for pair in bench.pairs():
             if chosen.case and chosen.case not in pair.name:
                 continue
-            for job in (pair.ours, pair.theirs):
-                job()
-            times = [(timed(pair.ours), timed(pair.theirs)) for _ in range(chosen.repeat)]
-            ours, theirs = zip(*times, strict=True)
-            ratio = min(ours) / min(theirs)
-            medians = statistics.median(ours) / statistics.median(theirs)
-            shown.add_row(
-                pair.name,
-                pair.other,
-                f"{min(ours):.2f}",
-                f"{min(theirs):.2f}",
-                f"{ratio:.2f}",
-                f"{medians:.2f}",
-                f"{pair.most:.3g}",
-                "hit" if ratio <= pair.most else "miss",
+            found = measure(pair, chosen.repeat)
+            results.append(found)
+            console.print(
+                f"{pair.name}: {found.ratio:.2f} of {pair.other}, at most {pair.most:.3g}"
             )
-            console.print(f"{pair.name}: {ratio:.2f} of {pair.other}, at most {pair.most:.3g}")
-        console.print(shown)
     finally:
         bench.spark.stop()
         shutil.rmtree(folder, ignore_errors=True)
+    shown = Table(*HEADS)
+    for found in results:
+        shown.add_row(*found.cells())
+    console.print(shown)
+    if chosen.docs:
+        about = (
+            f"{bench.rows:,} rows of 4 columns and {bench.wide:,} vectors of {DIMENSIONS} floats, "
+            f"{chosen.repeat} rounds of each pair in turn, best over best; "
+            f"{os.cpu_count()} cores that copied {speed} GB/s before and {copy_speed()} after:"
+        )
+        PAGE.write_text(into_page(PAGE.read_text(), as_markdown(results, about)))
+        console.print(f"written to {PAGE.name}")
     return 0
 
 

@@ -178,9 +178,17 @@ def test_a_table_can_be_overwritten_from_itself(spark, path):
     assert values(path) == [3, 4]
 
 
-def test_save_modes_and_create_modes(spark, path):
-    with pytest.raises(Exception, match=r"(?i)append|overwrite|UNSUPPORTED_DATA_SOURCE_SAVE_MODE"):
-        spark.range(1).write.format("lance").save(path)
+@pytest.mark.parametrize("mode", [None, "error", "ignore"])
+def test_spark_names_the_modes_that_sources_can_have(either, path, mode):
+    """Spark refuses the others, its default among them, before it asks the source."""
+    writer = either.range(1).write.format("lance")
+    with pytest.raises(Exception, match="UNSUPPORTED_DATA_SOURCE_SAVE_MODE") as caught:
+        (writer if mode is None else writer.mode(mode)).save(path)
+    assert '"Append" or "Overwrite" mode' in str(caught.value)
+    assert not Path(path).exists()
+
+
+def test_create_modes(spark, path):
     with pytest.raises(Exception, match="LANCE_TABLE_NOT_FOUND"):
         write(spark.range(1), path, createMode="never")
     write(spark.range(1), path, createMode="error")
