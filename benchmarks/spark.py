@@ -135,6 +135,9 @@ class Bench:
 
     def __init__(self, folder: Path, rows: int, wide: int) -> None:
         self.folder, self.rows, self.wide = folder, rows, wide
+        # Workers import what an installed package has compiled; a checkout may not have it.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
         self.spark = session(
             master="local[2]", memory="3g", settings={"spark.driver.maxResultSize": "2g"}
         )

@@ -1,12 +1,21 @@
-"""Lance tables in Spark, through PySpark alone: no JAR, nothing to install in the JVM."""
+"""Lance tables in Spark, through PySpark alone: no JAR, nothing to install in the JVM.
 
-from lancetable.spark.progress import show_progress
+Every process that plans or runs a query imports this package, and most of them need the source
+alone. The other names are loaded when they are used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from lancetable.spark.register import register
-from lancetable.spark.runner import SparkRunner
 from lancetable.spark.session import session
 from lancetable.spark.source import LanceSource
-from lancetable.spark.table import LanceTable
-from lancetable.spark.upserts import upsert
+
+if TYPE_CHECKING:
+    from lancetable.spark.progress import show_progress
+    from lancetable.spark.runner import SparkRunner
+    from lancetable.spark.table import LanceTable
+    from lancetable.spark.upserts import upsert
 
 __all__ = [
     "LanceSource",
@@ -17,3 +26,16 @@ __all__ = [
     "show_progress",
     "upsert",
 ]
+
+_HOMES = {
+    "LanceTable": "table",
+    "SparkRunner": "runner",
+    "show_progress": "progress",
+    "upsert": "upserts",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

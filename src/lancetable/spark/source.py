@@ -4,23 +4,29 @@ Spark makes one source for each data frame or view and sends copies of it to the
 and run queries. It keeps some of their answers and asks again for others, so a source that looked
 for the latest version each time would read now this one and now that. The version is looked up
 once, when the source is made: all queries on a frame or a view see the same rows.
+
+Planning a query starts a process that imports this module, so each way of use brings its own.
 """
+
+# ruff: noqa: PLC0415
 
 from collections.abc import MutableMapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from lancetable.errors import TableNotFoundError
 from lancetable.spark.codes import coded
-from lancetable.spark.feed import LanceChangesReader, feed_schema
 from lancetable.spark.options import Changes, Options, Place, parse_options
 from lancetable.spark.reader import LanceReader, Reading, open_place, shown_schema
-from lancetable.spark.stream_sink import LanceStreamWriter
-from lancetable.spark.stream_source import LanceStreamReader, first_version
-from lancetable.spark.writer import LanceWriter
-from lancetable.spark.writing import plan_writing
+
+if TYPE_CHECKING:
+    from lancetable.spark.feed import LanceChangesReader
+    from lancetable.spark.stream_sink import LanceStreamWriter
+    from lancetable.spark.stream_source import LanceStreamReader
+    from lancetable.spark.writer import LanceWriter
 
 NAME = "lance"
 
@@ -44,31 +50,44 @@ class LanceSource(DataSource):
         with coded():
             snapshot = open_place(self.pinned)
             if self.parsed.stream.changes is Changes.FEED:
+                from lancetable.spark.feed import feed_schema
+
                 return feed_schema(snapshot, self.parsed.read)
             return shown_schema(snapshot.manifest.schema, self.parsed.read)
 
-    def reader(self, schema: StructType) -> LanceReader | LanceChangesReader:
+    def reader(self, schema: StructType) -> "LanceReader | LanceChangesReader":
         """Return what reads the version, the columns of a schema only; or the changes up to it."""
         with coded():
             snapshot, reading = open_place(self.pinned), Reading(schema, self.parsed.read)
             if self.parsed.stream.changes is Changes.FEED:
+                from lancetable.spark.feed import LanceChangesReader
+                from lancetable.spark.stream_source import first_version
+
                 first = first_version(self.pinned, self.parsed.stream)
                 return LanceChangesReader(snapshot, first - 1, reading)
             return LanceReader(snapshot, reading)
 
-    def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:  # noqa: FBT001 - Spark's
+    def writer(self, schema: StructType, overwrite: bool) -> "LanceWriter":  # noqa: FBT001 - Spark's
         """Return what writes rows of a schema: beside the old ones, or in their place."""
+        from lancetable.spark.writer import LanceWriter
+        from lancetable.spark.writing import plan_writing
+
         with coded():
             return LanceWriter(plan_writing(self.parsed, schema, overwrite=overwrite))
 
-    def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> "LanceStreamReader":  # noqa: N802 - Spark's name
         """Return what follows the table."""
+        from lancetable.spark.stream_source import LanceStreamReader
+
         with coded():
             reading = Reading(schema, self.parsed.read, complete_from=self.pinned.version or 0)
             return LanceStreamReader(self.parsed, reading)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:  # noqa: FBT001, N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "LanceStreamWriter":  # noqa: FBT001, N802
         """Return what writes micro-batches: beside the old rows, or in their place."""
+        from lancetable.spark.stream_sink import LanceStreamWriter
+        from lancetable.spark.writing import plan_writing
+
         with coded():
             plan = plan_writing(self.parsed, schema, overwrite=overwrite)
             return LanceStreamWriter(plan, self.parsed.checkpoint)
