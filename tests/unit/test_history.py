@@ -1,5 +1,6 @@
 """What the versions of a table did, told by its history and by what it consists of."""
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -133,3 +134,43 @@ def test_what_a_table_consists_of(table: lt.Table) -> None:
         assert (Path(table.uri) / path).exists()
     dev = lt.open_table(table.uri, branch="dev")
     assert set(dev.inspect.files()["base"].to_pylist()) == {table.uri}
+
+
+def test_manifests_are_read_once_and_again_when_they_are_replaced(tmp_path: Path) -> None:
+    table = lt.create_table(tmp_path / "t", {"id": [1, 2, 3]})
+    table.delete("id = 1")
+    table.append({"id": [4]})
+    history, versions = table.history(), table.versions()
+    manifests = sorted((tmp_path / "t" / "_versions").glob("*.manifest"))
+    kept = {path: (path.read_bytes(), path.stat()) for path in manifests}
+    for path, (content, status) in kept.items():
+        path.write_bytes(bytes(len(content)))
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert table.history() == history
+    assert table.versions() == versions
+    with pytest.raises(lt.CorruptError):
+        lt.open_table(tmp_path / "t")
+    for path in kept:
+        os.utime(path)
+    with pytest.raises(lt.CorruptError):
+        table.history()
+    with pytest.raises(lt.CorruptError):
+        table.versions()
+
+
+def test_what_cannot_be_known_any_more_is_not_remembered(tmp_path: Path) -> None:
+    table = lt.create_table(tmp_path / "t", {"id": [1, 2, 3]})
+    table.append({"id": [4]})
+    table.delete("id < 3")
+    assert [entry.effect.rows_removed for entry in table.history()] == [2, 0, 0]
+    (tmp_path / "t" / "_versions" / f"{2**64 - 1 - 2:020d}.manifest").unlink()
+    assert [entry.effect.rows_removed for entry in table.history()] == [None, 0]
+
+
+def test_tags_are_told_as_they_are_now(tmp_path: Path) -> None:
+    table = lt.create_table(tmp_path / "t", {"id": [1]})
+    assert table.history()[0].tags == ()
+    table.tags.create("first")
+    assert table.history()[0].tags == ("first",)
+    table.tags.delete("first")
+    assert table.history()[0].tags == ()

@@ -5,14 +5,17 @@ when an operation does not tell by itself how many rows it took away.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, overload
 
 from lancetable.commit import refs
 from lancetable.commit.effects import UNKNOWN, Effect, effect_of
 from lancetable.commit.history_entry import HistoryEntry
+from lancetable.commit.seen import Seen
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.commit.transaction import COMMIT_MESSAGE, Transaction
-from lancetable.commit.versions import VersionInfo, listed, manifest_view
+from lancetable.commit.versions import VersionInfo, listed, listed_entries, manifest_view
 from lancetable.errors import CorruptError, InputError
 from lancetable.format.manifest import Manifest
 from lancetable.format.manifest.codec import decode_heading, decode_manifest
@@ -21,6 +24,9 @@ from lancetable.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_ENTRIES: Seen[HistoryEntry] = Seen()
 
 
 class History(Sequence[HistoryEntry]):
@@ -72,21 +78,40 @@ def read_history(snapshot: Snapshot, *, limit: int | None = None) -> History:
     if limit is not None and limit < 0:
         raise InputError(f"a history cannot have {limit} versions")
     store = snapshot.store
-    found = [info for info in listed(store) if info.version <= snapshot.version]
+    found = [each for each in listed_entries(store) if each[0].version <= snapshot.version]
     found.reverse()
     names: dict[int, list[str]] = {}
     for tag in refs.tags(snapshot.location).values():
         if tag.branch == snapshot.branch:
             names.setdefault(tag.version, []).append(tag.name)
     kept = found if limit is None else found[:limit]
-    older: list[VersionInfo | None] = [*found[1 : len(kept) + 1]]
-    older += [None] * (len(kept) - len(older))
-    return History(
-        [
-            _entry(store, info, before, tuple(names.get(info.version, ())))
-            for info, before in zip(kept, older, strict=True)
-        ]
-    )
+    entries: list[HistoryEntry] = []
+    manifests = _Manifests(store)
+    for place, (info, entry) in enumerate(kept):
+        older = found[place + 1][0] if place + 1 < len(found) else None
+        if older is not None and older.version != info.version - 1:
+            older = None
+        read = partial(_entry, manifests, info, older)
+        told = _ENTRIES.get(store, entry, read, older is None)
+        tags = names.get(info.version)
+        entries.append(told if tags is None else replace(told, tags=tuple(tags)))
+    return History(entries)
+
+
+class _Manifests:
+    """Manifest files, the last of them kept: it is the version before and soon its own turn."""
+
+    __slots__ = ("_last", "store")
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._last: tuple[str, memoryview] | None = None
+
+    def view(self, info: VersionInfo) -> memoryview:
+        """Return the content of a manifest file."""
+        if self._last is None or self._last[0] != info.path:
+            self._last = (info.path, manifest_view(self.store, info))
+        return self._last[1]
 
 
 def transactions_after(
@@ -105,10 +130,9 @@ def transactions_after(
             yield info.version, read_transaction(store, heading, info.path, data)
 
 
-def _entry(
-    store: Store, info: VersionInfo, older: VersionInfo | None, tags: tuple[str, ...]
-) -> HistoryEntry:
-    data = manifest_view(store, info)
+def _entry(manifests: _Manifests, info: VersionInfo, older: VersionInfo | None) -> HistoryEntry:
+    store = manifests.store
+    data = manifests.view(info)
     heading = decode_heading(data, shown(store, info.path))
     transaction = read_transaction(store, heading, info.path, data)
     if transaction is None:
@@ -117,9 +141,9 @@ def _entry(
     def before() -> Manifest | None:
         if info.version == 1:
             return Manifest(0, Schema(()), ())
-        if older is None or older.version != info.version - 1:
+        if older is None:
             return None
-        return decode_manifest(store.read(older.path), shown(store, older.path))
+        return decode_manifest(bytes(manifests.view(older)), shown(store, older.path))
 
     properties = dict(transaction.properties)
     message = properties.pop(COMMIT_MESSAGE, None)
@@ -131,7 +155,7 @@ def _entry(
         heading.writer,
         message,
         properties,
-        tags,
+        (),
         transaction.read_version,
         transaction.uuid,
     )

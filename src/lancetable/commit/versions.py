@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, cast
 
 from lancetable.commit import refs
+from lancetable.commit.seen import Seen
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.errors import (
     CorruptError,
@@ -30,10 +31,11 @@ from lancetable.format.manifest.names import (
     manifest_path,
     parse_manifest_name,
 )
-from lancetable.store import ByteRange, Store, TableLocation, spread
+from lancetable.store import ByteRange, Entry, Store, TableLocation, spread
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MAX_PROBES = 64
+_DETAILS: "Seen[VersionInfo]" = Seen()
 
 
 class VersionInfo(NamedTuple):
@@ -115,10 +117,14 @@ def list_versions(snapshot: Snapshot, *, detail: bool = False) -> list[VersionIn
         CorruptError: both naming schemes are used, or a manifest that was read is damaged.
     """
     store = snapshot.store
-    found = listed(store)
     if not detail:
-        return found
-    return spread(lambda info: _detailed(store, info), found, store.width)
+        return listed(store)
+
+    def detailed(found: tuple[VersionInfo, Entry]) -> VersionInfo:
+        info, entry = found
+        return _DETAILS.get(store, entry, lambda: _detailed(store, info))
+
+    return spread(detailed, listed_entries(store), store.width)
 
 
 def _detailed(store: Store, info: VersionInfo) -> VersionInfo:
@@ -292,16 +298,26 @@ def listed(store: Store) -> list[VersionInfo]:
     Raises:
         CorruptError: both naming schemes are used.
     """
-    found: list[VersionInfo] = []
-    schemes: dict[Scheme, str] = {}
-    for path, size, _ in store.list(VERSIONS):
+    return [info for info, _ in listed_entries(store)]
+
+
+def listed_entries(store: Store) -> list[tuple[VersionInfo, Entry]]:
+    """Return the versions by listing with what the listing says of their manifests.
+
+    Raises:
+        CorruptError: both naming schemes are used.
+    """
+    found: list[tuple[VersionInfo, Entry]] = []
+    first_of: dict[bool, str] = {}
+    for entry in store.list(VERSIONS):
+        path, size, _ = entry
         name = parse_manifest_name(path.removeprefix(f"{VERSIONS}/"))
         if name is None or name.scheme is Scheme.DETACHED:
             continue
-        schemes[name.scheme] = path
-        found.append(VersionInfo(name.version, path, size))
-    if len(schemes) > 1:
-        first, second = sorted(schemes.values())
+        first_of.setdefault(name.scheme is Scheme.V1, path)
+        found.append((VersionInfo(name.version, path, size), entry))
+    if len(first_of) > 1:
+        first, second = sorted(first_of.values())
         raise CorruptError(
             f"manifests follow two naming schemes, as in {first!r} and {second!r}; finish the "
             "migration of the table, or remove the files of the scheme it does not use",

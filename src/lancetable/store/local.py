@@ -79,7 +79,7 @@ def _mapped(descriptor: int, length: int) -> MemoryFile:
 class LocalStore:
     """Files below one folder."""
 
-    __slots__ = ("_is_durable", "root")
+    __slots__ = ("__weakref__", "_is_durable", "root")
 
     lists_in_order = False
     width = 1
