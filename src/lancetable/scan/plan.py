@@ -5,7 +5,7 @@ The columns of the predicate are read first; the other columns only for the rows
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -121,6 +121,32 @@ def plan(schema: Schema, request: ScanRequest) -> ScanPlan:
         limit=request.limit,
         offset=request.offset,
     )
+
+
+Plans: TypeAlias = dict[object, ScanPlan]
+"""Plans of earlier scans of one version."""
+
+KEPT_PLANS = 16
+
+
+def planned(kept: Plans, schema: Schema, request: ScanRequest) -> ScanPlan:
+    """Plan a scan; a plan for the same columns is used again when nothing is computed.
+
+    Raises:
+        SchemaError: a column is unknown or asked for twice.
+        ExpressionError: an expression does not fit the columns.
+    """
+    if request.where is not None or request.expressions is not None:
+        return plan(schema, request)
+    key = (request.columns, request.with_row_id, request.with_row_address, request.blobs)
+    found = kept.get(key)
+    if found is None:
+        if len(kept) >= KEPT_PLANS:
+            kept.clear()
+        found = kept[key] = plan(schema, replace(request, limit=None, offset=0))
+    if request.limit is None and not request.offset:
+        return found
+    return replace(found, limit=request.limit, offset=request.offset)
 
 
 def _missing(wanted: Sequence[Stored], at_hand: Sequence[Stored]) -> list[Stored]:

@@ -11,7 +11,7 @@ from lancetable.commit.leases import Hold, reading
 from lancetable.expression import to_sql
 from lancetable.fragment.readers import Readers
 from lancetable.scan import execute
-from lancetable.scan.plan import ScanPlan, plan
+from lancetable.scan.plan import Plans, ScanPlan, planned
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.result import Piece, table_of, to_table
 
@@ -26,14 +26,22 @@ class Scan:
     ``pyarrow.table(scan)``.
     """
 
-    def __init__(self, readers: Readers, request: ScanRequest, options: ScanOptions) -> None:
+    def __init__(
+        self,
+        readers: Readers,
+        request: ScanRequest,
+        options: ScanOptions,
+        plans: Plans | None = None,
+    ) -> None:
+        """Prepare to read; ``plans`` are those of earlier scans of the same version."""
         self._readers = readers
+        self._plans: Plans = {} if plans is None else plans
         self._request = request
         self._options = options
 
     @cached_property
     def _plan(self) -> ScanPlan:
-        return plan(self._readers.source.manifest.schema, self._request)
+        return planned(self._plans, self._readers.source.manifest.schema, self._request)
 
     @property
     def schema(self) -> pa.Schema:

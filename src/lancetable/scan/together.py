@@ -54,7 +54,7 @@ class Places(NamedTuple):
 
 def read_together(plan: ScanPlan, readers: Readers, windows: Sequence[Window]) -> Piece | None:
     """Return the rows of the result that several windows hold; None when that is not for them."""
-    if len(windows) < TOGETHER_FROM_WINDOWS:
+    if len(windows) < TOGETHER_FROM_WINDOWS and not _is_corner(plan, readers, windows[0]):
         return None
     places = None if plan.blobs else live_rows(readers, windows)
     if places is None:
@@ -71,6 +71,11 @@ def read_together(plan: ScanPlan, readers: Readers, windows: Sequence[Window]) -
         kept = keep(early, mask)
     late = _columns(readers, plan.late, places)
     return None if late is None else finish(plan, places.rows, kept + late)
+
+
+def _is_corner(plan: ScanPlan, readers: Readers, window: Window) -> bool:
+    """Say whether a window is a few rows of a large fragment, of which little should be decoded."""
+    return plan.where is None and readers[window.fragment].opened.rows > SMALL_WINDOW_ROWS
 
 
 def count_together(plan: ScanPlan, readers: Readers, windows: Sequence[Window]) -> int | None:

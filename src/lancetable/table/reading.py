@@ -21,13 +21,11 @@ if TYPE_CHECKING:
     from lancetable.format.manifest.model import Fragment, IndexSegment
     from lancetable.fragment.blobfile import BlobFile
     from lancetable.fragment.readers import Readers
-    from lancetable.scan.plan import ScanPlan
+    from lancetable.scan.plan import Plans, ScanPlan
     from lancetable.scan.request import Blobs, ColumnsArgument, Where
     from lancetable.scan.scanner import Scan
     from lancetable.scan.show import Portrait
     from lancetable.scan.take import Numbers
-
-KEPT_PLANS = 16
 
 
 @explaining
@@ -43,7 +41,7 @@ class ReadingTable:
     def _move(self, snapshot: "Snapshot") -> None:
         self._snapshot = snapshot
         self._readers: Readers | None = None
-        self._plans: dict[tuple[str, ...] | None, ScanPlan] = {}
+        self._plans: Plans = {}
 
     @property
     def uri(self) -> str:
@@ -175,7 +173,7 @@ class ReadingTable:
             with_row_address=with_row_address,
             blobs=blobs,
         )
-        return Scan(self._opened(), request, parse_options(options))
+        return Scan(self._opened(), request, parse_options(options), self._plans)
 
     def take(
         self,
@@ -254,20 +252,17 @@ class ReadingTable:
         return self._readers
 
     def _plan(self, columns: "ColumnsArgument") -> "ScanPlan":
-        """Return the plan of a take; the last few are kept."""
-        key = None if columns is None else tuple(columns)
-        found = None if isinstance(columns, (Mapping, str)) else self._plans.get(key)
+        """Return the plan of a take; that of all columns is found without a look at them."""
+        found = self._plans.get(None) if columns is None else None
         if found is None:
-            from lancetable.scan.plan import plan
+            from lancetable.scan.plan import planned
             from lancetable.scan.request import ScanRequest, parse_columns
 
             selection = parse_columns(columns)
             request = ScanRequest(selection.columns, selection.expressions)
-            found = plan(self._snapshot.manifest.schema, request)
-            if selection.expressions is None:
-                if len(self._plans) >= KEPT_PLANS:
-                    self._plans.clear()
-                self._plans[key] = found
+            found = planned(self._plans, self._snapshot.manifest.schema, request)
+            if columns is None:
+                self._plans[None] = found
         return found
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

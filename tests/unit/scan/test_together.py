@@ -125,3 +125,26 @@ def test_readers_are_freed_without_the_collector(table) -> None:
         assert reader() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("limit", [0, 1, 10, 64, 65, 200])
+def test_a_few_rows_of_a_large_fragment(tmp_path, limit) -> None:
+    rows = pa.table({"id": range(5000), "text": [f"t{one % 7}" for one in range(5000)]})
+    table = lt.create_table(tmp_path / "t", rows)
+    for offset in (0, 1030, 4990):
+        assert table.scan(limit=limit, offset=offset).to_arrow() == rows.slice(offset, limit)
+    table.delete("id % 3 = 0")
+    left = rows.take([one for one in range(5000) if one % 3])
+    assert table.scan(limit=limit, offset=1030).to_arrow() == left.slice(1030, limit)
+    again = table.scan(["text"], limit=limit).to_arrow()
+    assert again["text"] == left["text"].slice(0, limit)
+
+
+def test_a_scan_keeps_the_columns_of_its_own_version(tmp_path) -> None:
+    table = lt.create_table(tmp_path / "t", pa.table({"id": [1, 2]}))
+    old = table.scan()
+    table.add_columns({"twice": "id * 2"})
+    assert table.scan().schema.names == ["id", "twice"]
+    assert old.to_arrow().column_names == ["id"]
+    assert table.scan(limit=1).to_arrow().num_rows == 1
+    assert table.scan().to_arrow().num_rows == 2
