@@ -1,5 +1,7 @@
 """Check names every kind of damage; repair makes a version with exactly the loss it announced."""
 
+import pickle
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,6 +9,11 @@ import pytest
 
 import lancetable as lt
 from lancetable.operations.check.journal import Journal
+from lancetable.operations.check.model import Level
+from lancetable.operations.check.repair import plan_repair
+from lancetable.operations.check.run import check
+from lancetable.operations.check.spread import LookTask
+from lancetable.store import TableLocation
 from tests.acts import make_base
 from tests.crash.aftermath import files_below
 from tests.damage import DAMAGES, EVERY, data_file, flip, make_table
@@ -61,6 +68,35 @@ def test_damage_is_named_and_repaired(tmp_path, name) -> None:
     repaired.append(pa.table({"id": [99], "s": ["new"]}))
     repaired.delete("id = 8")
     assert _ids(path) == sorted({*damage.left, 99} - {8})
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_workers_find_what_one_finds(tmp_path, name) -> None:
+    """What workers look at is sent to them, and what they found is sent back."""
+    damage = DAMAGES[name]
+    path = tmp_path / "t"
+    damage.act(path, make_table(path))
+    level = Level.named(damage.level)
+    runner = _Sent([])
+    found = check(TableLocation(str(path)), level=level, runner=runner)
+    assert found == lt.check_table(path, damage.level)
+    assert (len(runner.tasks) > 0) == (level >= Level.FILES)
+    looked = [file.path for task in runner.tasks for file in task.files]
+    assert len(set(looked)) == len(looked), "a file was looked at twice"
+    plan = plan_repair(TableLocation(str(path)), level=level, runner=runner)
+    assert plan.losses == lt.repair_table(path, damage.level).losses
+
+
+@dataclass
+class _Sent:
+    """Runs steps on copies, as those do that are elsewhere."""
+
+    tasks: list[LookTask]
+
+    def map(self, step, tasks):
+        for task in tasks:
+            self.tasks.append(task)
+            yield pickle.loads(pickle.dumps(step(pickle.loads(pickle.dumps(task)))))
 
 
 def test_deleted_rows_come_back_only_when_asked_for(tmp_path) -> None:
