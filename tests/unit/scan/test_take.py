@@ -1,12 +1,15 @@
 """Single rows, in any order and any way to name them."""
 
+import os
+import random
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancetable import open_table
+from lancetable import WriteOptions, create_table, open_table
 from lancetable.errors import InputError
 from tests.conftest import GOLDEN
 
@@ -83,3 +86,16 @@ def test_an_unknown_stable_row_id(golden):
 
     with pytest.raises(InputError, match="no live row has the row id 123456"):
         table.take(row_ids=[123456])
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="nothing can be dropped from memory")
+@pytest.mark.parametrize("count", [1, 40, 3000])
+def test_rows_that_are_not_in_memory(tmp_path, count) -> None:
+    table = pa.table({"id": range(60_000), "text": [f"row {one}" for one in range(60_000)]})
+    create_table(tmp_path / "t", table, write=WriteOptions(max_rows_per_file=25_000))
+    for file in (tmp_path / "t" / "data").iterdir():
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    chosen = random.Random(count).sample(range(60_000), count)
+    assert open_table(tmp_path / "t").take(chosen) == table.take(chosen)
