@@ -133,6 +133,11 @@ def _build_versions(path: Path, versions: int) -> None:
         dataset = lance.write_dataset(_one_row(number), dataset, mode="append")
 
 
+def _build_overwrites(path: Path, versions: int) -> None:
+    for number in range(versions):
+        lance.write_dataset(_one_row(number), str(path), mode="overwrite" if number else "create")
+
+
 def _build_fragments(path: Path, fragments: int) -> None:
     dataset = lance.write_dataset(_one_row(0).slice(0, 0), str(path))
     pieces = [
@@ -169,6 +174,7 @@ TABLES = {
     "columns": TableKind(_build_columns, 100, 10),
     "single": TableKind(_build_versions, 1, 1),
     "versions": TableKind(_build_versions, 5_000, 500),
+    "overwrites": TableKind(_build_overwrites, 3_333, 333),
     "rows": TableKind(_build_rows, 10_000_000, 1_000_000),
     "vectors": TableKind(_build_vectors, 200_000, 20_000),
     "fragments": TableKind(_build_fragments, 1_000, 1_000),

@@ -5,6 +5,7 @@ there were groups. An operation that is not known becomes :class:`Unknown`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from google.protobuf.message import DecodeError
@@ -50,9 +51,9 @@ from lancetable.format.manifest.indices.codec import (
     decode_segments,
     decode_uuid,
 )
-from lancetable.format.proto import transaction_pb2
+from lancetable.format.proto import file_pb2, transaction_pb2
 from lancetable.format.schema.codec import decode_fields, decode_metadata
-from lancetable.format.schema.model import Schema
+from lancetable.format.schema.model import Field, Schema
 
 _Message: TypeAlias = Any
 _T = transaction_pb2.Transaction
@@ -92,7 +93,14 @@ def _fragments(messages: Sequence[_Message]) -> StoredFragments:
 
 def _schema(message: _Message) -> Schema:
     metadata = getattr(message, "schema_metadata", {})
-    return Schema(decode_fields(message.schema), decode_metadata(metadata, "the schema"))
+    # Thousands of versions have the same schema; telling that is cheaper than decoding it.
+    parts = tuple([field.SerializeToString(deterministic=True) for field in message.schema])
+    return Schema(_fields(parts), decode_metadata(metadata, "the schema"))
+
+
+@lru_cache(maxsize=64)
+def _fields(parts: tuple[bytes, ...]) -> tuple[Field, ...]:
+    return decode_fields([file_pb2.Field.FromString(part) for part in parts])
 
 
 def _compacted(messages: Iterable[_Message]) -> tuple[CompactedSsTable, ...]:

@@ -5,7 +5,7 @@ next names are tried until one is missing. The hint may be wrong in any way; the
 listed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, cast
 
@@ -307,9 +307,25 @@ def listed_entries(store: Store) -> list[tuple[VersionInfo, Entry]]:
     Raises:
         CorruptError: both naming schemes are used.
     """
+    return versions_among(store, store.list(VERSIONS))
+
+
+def detached_version(path: str) -> int | None:
+    """Return the number of a version that stands outside of the history, by the path of a file."""
+    name = path.removeprefix(f"{VERSIONS}/")
+    parsed = parse_manifest_name(name) if name.startswith("d") else None
+    return None if parsed is None or parsed.scheme is not Scheme.DETACHED else parsed.version
+
+
+def versions_among(store: Store, entries: Iterable[Entry]) -> list[tuple[VersionInfo, Entry]]:
+    """Return the versions among listed files, oldest first, detached ones left out.
+
+    Raises:
+        CorruptError: both naming schemes are used.
+    """
     found: list[tuple[VersionInfo, Entry]] = []
     first_of: dict[bool, str] = {}
-    for entry in store.list(VERSIONS):
+    for entry in entries:
         path, size, _ = entry
         name = parse_manifest_name(path.removeprefix(f"{VERSIONS}/"))
         if name is None or name.scheme is Scheme.DETACHED:

@@ -13,10 +13,15 @@ from typing import NamedTuple
 from lancetable.commit import refs
 from lancetable.commit.leases import Lease, active_leases
 from lancetable.commit.snapshot import Snapshot, shown
-from lancetable.commit.versions import VersionInfo, listed, manifest_view
+from lancetable.commit.versions import (
+    VersionInfo,
+    detached_version,
+    manifest_view,
+    versions_among,
+)
 from lancetable.errors import CorruptError, InputError, LanceTableError
 from lancetable.format.manifest.codec import Heading, decode_heading, decode_manifest
-from lancetable.format.manifest.names import VERSIONS, Scheme, parse_manifest_name
+from lancetable.format.manifest.names import VERSIONS
 from lancetable.operations.cleanup.options import CleanupOptions
 from lancetable.store import Store, TableLocation
 
@@ -57,14 +62,20 @@ def manifests_of(store: Store) -> list[Numbered]:
     Raises:
         CorruptError: both naming schemes are used.
     """
-    listed(store)  # refuses a folder with two schemes
-    found = []
-    for path, size, modified in store.list(VERSIONS):
-        name = parse_manifest_name(path.removeprefix(f"{VERSIONS}/"))
-        if name is not None:
-            is_detached = name.scheme is Scheme.DETACHED
-            found.append(Numbered(VersionInfo(name.version, path, size), modified, is_detached))
-    return sorted(found)
+    detached = []
+    entries = []
+    for entry in store.list(VERSIONS):
+        name = detached_version(entry.path)
+        if name is None:
+            entries.append(entry)
+        else:
+            info = VersionInfo(name, entry.path, entry.size)
+            detached.append(Numbered(info, entry.modified, is_detached=True))
+    numbered = [
+        Numbered(info, entry.modified, is_detached=False)
+        for info, entry in versions_among(store, entries)
+    ]
+    return sorted([*numbered, *detached])
 
 
 class Skimmed(NamedTuple):
