@@ -36,7 +36,7 @@ install = $(if $(UV),uv pip install --quiet --python $(1)/bin/python,\
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(DEV) ## prepare .venv; every other target does it by itself
@@ -47,7 +47,7 @@ demo: $(SPARK) ## a pipeline from end to end on a local Spark, in about a minute
 
 .PHONY: test
 test: $(ORACLE) $(CLOUD) $(SPARK) ## everything but the soak runs: the comparison with pylance, Spark
-	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m 'not soak and not releases'
+	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m 'not soak and not releases and not fallbacks'
 
 .PHONY: test-spark
 test-spark: $(ORACLE) $(CLOUD) $(SPARK) ## the part of it that runs on a real Spark
@@ -56,6 +56,10 @@ test-spark: $(ORACLE) $(CLOUD) $(SPARK) ## the part of it that runs on a real Sp
 .PHONY: test-releases
 test-releases: $(ORACLE) ## older releases of pylance read our tables; installs each for a moment
 	$(PYTEST) -q -m releases tests/oracle
+
+.PHONY: test-fallbacks
+test-fallbacks: $(DEV) ## a part of the suite on a package without compiled kernels, and from a zip
+	$(PYTEST) -q -m fallbacks tests/fallbacks
 
 .PHONY: test-fast
 test-fast: $(DEV) ## unit, contract, property and architecture tests without servers, in under a minute

@@ -7,10 +7,13 @@ get to. They end with the run, so that a fork never copies them.
 """
 
 import _thread
+import atexit
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -19,23 +22,35 @@ R = TypeVar("R")
 class _Task(Generic[R]):
     """One job: done by whoever takes it, waited for by the caller."""
 
-    __slots__ = ("_error", "_found", "_work", "ended", "size")
+    __slots__ = ("_error", "_found", "_under_way", "_work", "size")
 
     def __init__(self, work: Callable[[], R], size: int) -> None:
         self._work = work
         self.size = size
         self._found: list[R] = []
         self._error: BaseException | None = None
-        self.ended = _thread.allocate_lock()
-        self.ended.acquire()
+        self._under_way = _thread.allocate_lock()
+        self._under_way.acquire()
 
     def do(self) -> None:
+        """Do the job; what goes wrong is raised where its result is taken."""
         try:
             self._found.append(self._work())
-        # The caller raises it where it takes the result.
         except BaseException as error:
             self._error = error
-        self.ended.release()
+        self._under_way.release()
+
+    def drop(self) -> None:
+        """Never do it."""
+        self._under_way.release()
+
+    @property
+    def is_over(self) -> bool:
+        return not self._under_way.locked()
+
+    def wait(self) -> None:
+        with self._under_way:
+            pass
 
     def result(self) -> R:
         if self._error is not None:
@@ -44,7 +59,7 @@ class _Task(Generic[R]):
 
 
 class Crew(Generic[J, R]):
-    """The caller and its helpers.
+    """The caller and its helpers, for one run.
 
     Args:
         work: what is done with a job.
@@ -69,43 +84,47 @@ class Crew(Generic[J, R]):
         self._most = most
         self._most_jobs = most_jobs
         self._open: SimpleQueue[_Task[R] | None] = SimpleQueue()
+        self._waiting: deque[_Task[R]] = deque()
+        self._helping = 0
+        self._process = os.getpid()
+        _AT_WORK.add(self)
 
     def map(self, jobs: Iterator[J]) -> Iterator[R]:
         """Yield the result of each job in order; those behind it are begun ahead."""
-        waiting: deque[_Task[R]] = deque()
-        pending = started = 0
+        waiting = self._waiting
+        pending = 0
         try:
             for job in jobs:
-                task = self._task(job)
-                while waiting and (
-                    pending + task.size > self._most or len(waiting) == self._most_jobs
-                ):
+                size = self._size(job)
+                while waiting and (pending + size > self._most or len(waiting) == self._most_jobs):
                     pending -= waiting[0].size
-                    yield self._next(waiting)
-                waiting.append(task)
-                pending += task.size
-                self._open.put(task)
-                # The first job is for the caller, so every further one may need a helper.
-                if 0 < started < self._helpers + 1:
-                    _thread.start_new_thread(_help, (self._open,))
-                started += 1
+                    yield self._next()
+                pending += size
+                self._begin(job, size)
             while waiting:
-                yield self._next(waiting)
+                yield self._next()
         finally:
-            self._end(waiting, min(max(started - 1, 0), self._helpers))
+            self.end()
 
-    def _task(self, job: J) -> _Task[R]:
-        return _Task(lambda: self._work(job), self._size(job))
+    def _begin(self, job: J, size: int) -> None:
+        task = _Task(lambda: self._work(job), size)
+        # The caller takes one job at a time, so every further one may need a helper.
+        if self._waiting and self._helping < self._helpers:
+            self._helping += 1
+            _thread.start_new_thread(_help, (self._open,))
+        self._waiting.append(task)
+        self._open.put(task)
 
-    def _next(self, waiting: deque[_Task[R]]) -> R:
+    def _next(self) -> R:
         """Return the first result; until it is there, do what nobody has begun."""
-        first = waiting.popleft()
-        while not first.ended.acquire(blocking=False):
+        first = self._waiting[0]
+        while not first.is_over:
             task = self._take()
             if task is None:
-                first.ended.acquire()
-                break
-            task.do()
+                first.wait()
+            else:
+                task.do()
+        self._waiting.popleft()
         return first.result()
 
     def _take(self) -> _Task[R] | None:
@@ -114,18 +133,32 @@ class Crew(Generic[J, R]):
         except Empty:
             return None
 
-    def _end(self, waiting: deque[_Task[R]], helpers: int) -> None:
+    def end(self) -> None:
         """Drop what nobody has begun, wait for what somebody has, and let the helpers go."""
-        dropped = set()
+        if os.getpid() != self._process:
+            # A fork has no threads that it could wait for.
+            return
         while (task := self._take()) is not None:
-            dropped.add(id(task))
-        for _ in range(helpers):
+            task.drop()
+        for _ in range(self._helping):
             self._open.put(None)
-        for task in waiting:
-            if id(task) not in dropped:
-                task.ended.acquire()
+        self._helping = 0
+        for task in self._waiting:
+            task.wait()
+        self._waiting.clear()
 
 
-def _help(tasks: "SimpleQueue[_Task[R] | None]") -> None:
+def _help(tasks: "SimpleQueue[_Task[Any] | None]") -> None:
     while (task := tasks.get()) is not None:
         task.do()
+
+
+_AT_WORK: "WeakSet[Crew[Any, Any]]" = WeakSet()
+"""Runs that may not have come to their end: whoever asked for them may have lost interest."""
+
+
+@atexit.register
+def _end_all() -> None:
+    """Wait for helpers before the interpreter goes, as it takes what they work on with it."""
+    for crew in list(_AT_WORK):
+        crew.end()

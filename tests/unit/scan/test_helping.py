@@ -1,5 +1,7 @@
 """A caller and its helpers do the jobs of a scan: in order, within bounds, none left running."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -84,3 +86,26 @@ def test_an_error_of_a_helper_is_raised_in_the_place_of_its_result():
 
 def test_without_jobs_there_is_nothing():
     assert list(crew(lambda job: job).map(iter(()))) == []
+
+
+ABANDONED = """
+import os, sys, time
+from lancetable.scan.helping import Crew
+
+def work(job):
+    time.sleep(0.05)
+    return job
+
+results = Crew(work, lambda _: 1, helpers=2, most=1000, most_jobs=None).map(iter(range(40)))
+assert next(results) == 0
+if sys.argv[1] == "fork" and not os.fork():
+    sys.exit()
+if sys.argv[1] == "fork":
+    assert os.wait()[1] == 0
+"""
+
+
+@pytest.mark.parametrize("way", ["exit", "fork"])
+def test_a_run_that_was_left_does_not_keep_a_process_from_ending(way):
+    done = subprocess.run([sys.executable, "-c", ABANDONED, way], timeout=30, check=False)
+    assert done.returncode == 0
