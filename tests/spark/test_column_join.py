@@ -12,6 +12,7 @@ from lancetable.errors import ConflictError, InputError, SchemaError
 from lancetable.operations.add_columns import FunctionOptions
 from lancetable.operations.joined import refuse_moved_rows
 from lancetable.spark import LanceTable
+from lancetable.spark.column_join import FrameExtension
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("u", pa.uint64())])
 
@@ -197,3 +198,42 @@ def test_addresses_of_rows_that_moved_are_refused(core):
     core.compact()
     with pytest.raises(ConflictError, match="read them again"):
         refuse_moved_rows(before._snapshot, core._snapshot)
+
+
+def meddling(monkeypatch, meddle):
+    """Let somebody else change the table when the first files are written."""
+    run, calls = FrameExtension._made, []
+
+    def made_and_meddled(self, *arguments):
+        done = run(self, *arguments)
+        if not calls:
+            meddle()
+        calls.append(len(arguments[0].manifest.fragments))
+        return done
+
+    monkeypatch.setattr(FrameExtension, "_made", made_and_meddled)
+    return calls
+
+
+def test_rows_that_come_meanwhile_get_their_values(spark, table, path, monkeypatch):
+    late = pa.Table.from_pylist([{"id": 99, "name": "late", "u": 99}], SCHEMA)
+    calls = meddling(monkeypatch, lambda: lancetable.open_table(path).append(late))
+    frame = spark.createDataFrame([(1, 10), (31, 310), (99, 990)], "id bigint, x int")
+    table.addColumns(frame, on="id", join="cluster")
+    assert [row for row in rows(path, "id", "x") if row[1]] == [(1, 10), (31, 310), (99, 990)]
+    # Files of fragments that stayed the same are used again.
+    assert calls == [4, 1]
+    named = {file["path"] for file in lancetable.open_table(path).inspect.files().to_pylist()}
+    assert {f"data/{name}" for name in data_files(path)} <= named
+
+
+def test_rows_that_move_meanwhile_make_addresses_useless(spark, table, path, monkeypatch):
+    before = data_files(path)
+    meddling(monkeypatch, lambda: lancetable.open_table(path).compact())
+    read = spark.read.format("lance").option("withRowAddress", "true").load(path)
+    with pytest.raises(ConflictError, match=r"LANCE_CONFLICT.*read them again"):
+        table.addColumns(read.selectExpr("_rowaddr", "id x"), on="_rowaddr", join="cluster")
+    compacted = lancetable.open_table(path)
+    assert compacted.schema.names == ["id", "name", "u"]
+    named = {file["path"] for file in compacted.inspect.files().to_pylist()}
+    assert {f"data/{name}" for name in data_files(path) - before} <= named
