@@ -21,7 +21,8 @@ from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.spark.casts import plan_read
 from lancetable.spark.codes import coded
 from lancetable.spark.options import ReadOptions
-from lancetable.spark.reader import Reading, shown_schema
+from lancetable.spark.reader import Reading
+from lancetable.spark.showing import shown_schema
 from lancetable.spark.types import to_arrow, to_spark
 from lancetable.spark.versions import Follower, Position
 

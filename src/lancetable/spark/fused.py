@@ -17,7 +17,8 @@ from lancetable.scan.plan import plan
 from lancetable.spark.codes import coded
 from lancetable.spark.options import ReadOptions
 from lancetable.spark.partitions import divide
-from lancetable.spark.reader import Reading, shown_schema
+from lancetable.spark.reader import Reading
+from lancetable.spark.showing import shown_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,7 +15,6 @@ from pyspark.sql.types import StructType
 
 from lancetable.commit.leases import reading
 from lancetable.commit.snapshot import Snapshot
-from lancetable.commit.versions import load
 from lancetable.errors import SchemaError
 from lancetable.expression import And, Expression
 from lancetable.format.schema.model import Schema
@@ -31,9 +30,10 @@ from lancetable.scan.window import read_window
 from lancetable.spark.casts import Casts, plan_read
 from lancetable.spark.codes import coded
 from lancetable.spark.filters import push
-from lancetable.spark.options import Nanoseconds, Place, ReadOptions
+from lancetable.spark.options import Nanoseconds, ReadOptions
 from lancetable.spark.partitions import LancePartition, divide
-from lancetable.spark.types import to_arrow, to_spark
+from lancetable.spark.showing import request_for
+from lancetable.spark.types import to_arrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Reading:
         stated = () if self.options.where is None else (parse_where(self.options.where),)
         predicates = tuple(one for one in (*stated, *self.where) if one is not None)
         columns = dict.fromkeys(named[name] for name in wanted)
-        return _with_blobs(tuple(columns), self.options, _joined(predicates))
+        return request_for(tuple(columns), self.options, _joined(predicates))
 
     def batches(self, partition: LancePartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition, as Spark expects them."""
@@ -122,16 +122,6 @@ def _joined(predicates: tuple[Expression, ...]) -> Expression | None:
     return predicates[0] if predicates else None
 
 
-def _with_blobs(
-    columns: tuple[str, ...] | None, options: ReadOptions, where: Expression | None = None
-) -> ScanRequest:
-    return ScanRequest(
-        columns=columns,
-        where=where,
-        blobs="bytes" if options.blobs.value == "bytes" else "descriptions",
-    )
-
-
 def _named(schema: Schema, options: ReadOptions) -> dict[str, str]:
     """Return the columns that can be read, with the path that asks for each."""
     if options.columns is None:
@@ -148,39 +138,6 @@ def _named(schema: Schema, options: ReadOptions) -> dict[str, str]:
             named[field.name] = path
     system = ("_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version")
     return named | {name: name for name in system if name not in named}
-
-
-def shown_schema(schema: Schema, options: ReadOptions) -> StructType:
-    """Return the Spark schema of a read that asks for no other.
-
-    Raises:
-        SchemaError: a column is unknown, or Spark has no type for it.
-    """
-    columns = options.columns
-    request = _with_blobs(columns, options)
-    arrow = plan(schema, request).schema
-    for name, is_wanted in (
-        ("_rowid", options.with_row_id),
-        ("_rowaddr", options.with_row_address),
-    ):
-        if is_wanted and name not in arrow.names:
-            arrow = arrow.append(pa.field(name, pa.uint64(), nullable=False))
-    return to_spark(arrow, options.vectors)
-
-
-def open_place(place: Place) -> Snapshot:
-    """Open the version that options name.
-
-    Raises:
-        NotFoundError: there is no such table, version, tag or branch.
-    """
-    return load(
-        place.location,
-        version=place.version,
-        tag=place.tag,
-        branch=place.branch,
-        as_of=place.as_of,
-    )
 
 
 class LanceReader(DataSourceReader):

@@ -20,10 +20,11 @@ from pyspark.sql.types import StructType
 from lancetable.errors import TableNotFoundError
 from lancetable.spark.codes import coded
 from lancetable.spark.options import Changes, Options, Place, parse_options
-from lancetable.spark.reader import LanceReader, Reading, open_place, shown_schema
+from lancetable.spark.showing import open_place, shown_schema
 
 if TYPE_CHECKING:
     from lancetable.spark.feed import LanceChangesReader
+    from lancetable.spark.reader import LanceReader
     from lancetable.spark.stream_sink import LanceStreamWriter
     from lancetable.spark.stream_source import LanceStreamReader
     from lancetable.spark.writer import LanceWriter
@@ -57,6 +58,8 @@ class LanceSource(DataSource):
 
     def reader(self, schema: StructType) -> "LanceReader | LanceChangesReader":
         """Return what reads the version, the columns of a schema only; or the changes up to it."""
+        from lancetable.spark.reader import LanceReader, Reading
+
         with coded():
             snapshot, reading = open_place(self.pinned), Reading(schema, self.parsed.read)
             if self.parsed.stream.changes is Changes.FEED:
@@ -77,6 +80,7 @@ class LanceSource(DataSource):
 
     def streamReader(self, schema: StructType) -> "LanceStreamReader":  # noqa: N802 - Spark's name
         """Return what follows the table."""
+        from lancetable.spark.reader import Reading
         from lancetable.spark.stream_source import LanceStreamReader
 
         with coded():
