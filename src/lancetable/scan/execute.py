@@ -66,7 +66,7 @@ def run(
     if not is_stream:
         options = replace(options, batch_bytes=max(options.batch_bytes, WHOLE_WINDOW_BYTES))
     pace = guess((plan.early, plan.late), readers.source.manifest.fragments)
-    ahead = _ahead(plan, readers, options)
+    ahead = _ahead(plan, readers, options, is_stream=is_stream)
     jobs = _jobs(_windows(plan, readers, options, pace), pace, ahead.width)
     if on_long is not None:
         jobs = _announced(jobs, on_long)
@@ -229,11 +229,16 @@ class _Ahead(NamedTuple):
     width: int = 1
 
 
-def _ahead(plan: ScanPlan, readers: Readers, options: ScanOptions) -> _Ahead:
-    is_search = plan.where is not None and plan.limit is not None
+def _ahead(plan: ScanPlan, readers: Readers, options: ScanOptions, *, is_stream: bool) -> _Ahead:
     threads = _threads(readers, options)
     width = readers.source.store.width
-    return _Ahead(threads, options.memory_bytes, threads if is_search else None, width)
+    jobs = None
+    if plan.where is not None and plan.limit is not None:
+        jobs = threads
+    elif is_stream and width == 1:
+        # Mapped bytes are there at once: more results in store would only take memory.
+        jobs = threads + 1
+    return _Ahead(threads, options.memory_bytes, jobs, width)
 
 
 def _threads(readers: Readers, options: ScanOptions) -> int:

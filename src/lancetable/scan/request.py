@@ -25,7 +25,7 @@ class ScanOptions:
     batch_rows: int = 64 * KiB
     """The most rows of one batch."""
 
-    batch_bytes: int = 16 * MiB
+    batch_bytes: int = 8 * MiB
     """About the most bytes that are decoded at a time; no batch is much larger."""
 
     memory_bytes: int = 64 * MiB
