@@ -138,7 +138,8 @@ def planned(kept: Plans, schema: Schema, request: ScanRequest) -> ScanPlan:
     """
     if request.where is not None or request.expressions is not None:
         return plan(schema, request)
-    key = (request.columns, request.with_row_id, request.with_row_address, request.blobs)
+    system = (bool(request.with_row_id), bool(request.with_row_address))
+    key = (request.columns, system, request.blobs)
     found = kept.get(key)
     if found is None:
         if len(kept) >= KEPT_PLANS:
