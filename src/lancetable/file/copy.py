@@ -2,9 +2,10 @@
 
 A page of a 2.1 or 2.2 file is complete in itself: its description and its buffers do not depend on
 where in a file they stand, nor on other pages. So the pages of several files, one behind the other,
-are the pages of one file with all rows. Three things are not so simple and are not copied: blobs,
-whose pages hold positions in their file; columns with bytes outside of their pages; and 2.0 files,
-whose structs must have a single page.
+are the pages of one file with all rows. Four things are not so simple and are not copied: blobs,
+whose pages hold positions in their file; columns with bytes outside of their pages; 2.0 files,
+whose structs must have a single page; and structs of lists of which only some pages say that they
+may be null, since pylance cannot read such a file.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,9 @@ from lancetable.file.leaves import column_owners, leaves_of
 from lancetable.file.model import V2_1, V2_2, FileVersion, WrittenColumn, WrittenPage
 from lancetable.file.place import Placed
 from lancetable.file.writer import ALIGNMENT, WrittenFile, aligned_parts
+from lancetable.format.encoding.build.shred import LISTS
+from lancetable.format.encoding.codec import decode_layout
+from lancetable.format.encoding.repdef import Layer
 from lancetable.format.schema.codec import decode_file_descriptor
 from lancetable.format.schema.model import Field, Schema
 from lancetable.store import ByteRange, Bytes, ReadableFile, WritableFile
@@ -134,6 +138,23 @@ def owners_of(schema: Schema, version: FileVersion) -> list[tuple[Field, list[Ow
         owners = [Owner(one, factors[one.id]) for one in column_owners(field, version)]
         found.append((field, owners))
     return found
+
+
+def holds_lists_in_structs(field: Field) -> bool:
+    """Say whether a column has a struct with a list somewhere in it."""
+    structs = [one for one in field.walk() if one.logical_type == "struct" and not one.is_packed]
+    return any(below.logical_type in LISTS for one in structs for below in one.walk())
+
+
+def structs_that_may_be_null(page: WrittenPage) -> tuple[Layer, ...]:
+    """Return what a page says of the structs above its values, from the inside out.
+
+    Raises:
+        CorruptError: the page is not described as pages are.
+        UnsupportedError: it is described in a way of a later version.
+    """
+    layout = decode_layout(page.description)
+    return tuple(layer for layer in layout.layers.items[1:] if not layer.is_list)
 
 
 class PageCopier:

@@ -11,7 +11,16 @@ from functools import partial
 from typing import NamedTuple
 
 from lancetable.errors import LanceTableError
-from lancetable.file.copy import COPYABLE, FilePart, Owner, PageCopier, StoredFile, owners_of
+from lancetable.file.copy import (
+    COPYABLE,
+    FilePart,
+    Owner,
+    PageCopier,
+    StoredFile,
+    holds_lists_in_structs,
+    owners_of,
+    structs_that_may_be_null,
+)
 from lancetable.file.model import FileVersion, WrittenPage
 from lancetable.format.manifest.model import DataFile, Fragment
 from lancetable.format.schema.model import Field, Schema
@@ -75,6 +84,8 @@ def copy_fragments(
         if columns is None or not _is_worth_it(fragment, columns):
             return None
         stored.append(_Stored(fragment, columns))
+    if not _agree_on_structs(stored, layout):
+        return None
     made: list[Fragment] = []
     try:
         for group in _outputs(stored, wanted.rows_per_file):
@@ -83,6 +94,16 @@ def copy_fragments(
         remove_fragments(made, wanted.target)
         raise
     return made
+
+
+def _agree_on_structs(stored: Sequence[_Stored], layout: _Layout) -> bool:
+    """Say whether all pages of a column of structs of lists agree on what may be null."""
+    owners = [one for field, each in layout if holds_lists_in_structs(field) for one in each]
+    for owner, _ in owners:
+        pages = (page for one in stored for page in one.columns[owner.id].pages)
+        if len({structs_that_may_be_null(page) for page in pages}) > 1:
+            return False
+    return True
 
 
 def _is_tiny(fragment: Fragment) -> bool:
