@@ -1,6 +1,6 @@
 """How much memory does this process need for one thing?
 
-Meant for a new process; prints rows, peak and anonymous bytes as JSON.
+Meant for a new process; prints rows, and bytes before, at the peak and anonymous, as JSON.
 """
 
 import json
@@ -91,6 +91,7 @@ TASKS: dict[str, Callable[[str, str], int]] = {
 
 def main(task: str, peer: str, uri: str) -> None:
     """Do one thing with a table, and print what it took."""
+    before = _peak()
     anonymous = [0]
     done = threading.Event()
 
@@ -105,5 +106,5 @@ def main(task: str, peer: str, uri: str) -> None:
     finally:
         done.set()
         watcher.join()
-    found = {"rows": counted, "peak": _peak(), "anonymous": max(anonymous)}
+    found = {"rows": counted, "before": before, "peak": _peak(), "anonymous": max(anonymous)}
     sys.stdout.write(json.dumps(found) + "\n")

@@ -324,14 +324,17 @@ def versions_among(store: Store, entries: Iterable[Entry]) -> list[tuple[Version
         CorruptError: both naming schemes are used.
     """
     found: list[tuple[VersionInfo, Entry]] = []
-    first_of: dict[bool, str] = {}
+    first_of: dict[Scheme, str] = {}
+    skipped, scheme = len(VERSIONS) + 1, None
     for entry in entries:
-        path, size, _ = entry
-        name = parse_manifest_name(path.removeprefix(f"{VERSIONS}/"))
+        path = entry.path
+        name = parse_manifest_name(path[skipped:])
         if name is None or name.scheme is Scheme.DETACHED:
             continue
-        first_of.setdefault(name.scheme is Scheme.V1, path)
-        found.append((VersionInfo(name.version, path, size), entry))
+        if name.scheme is not scheme:
+            scheme = name.scheme
+            first_of.setdefault(scheme, path)
+        found.append((VersionInfo(name.version, path, entry.size), entry))
     if len(first_of) > 1:
         first, second = sorted(first_of.values())
         raise CorruptError(

@@ -56,8 +56,9 @@ def parse_manifest_name(name: str) -> ManifestName | None:
     """Return what a file name says; ``None`` when it is no manifest's name."""
     if not name.endswith(SUFFIX):
         return None
-    stem = name[: -len(SUFFIX)]
-    digits = stem.removeprefix("d")
+    stem = digits = name[: -len(SUFFIX)]
+    if stem.startswith("d"):
+        digits = stem[1:]
     if not (digits.isascii() and digits.isdigit()) or len(digits) > _V2_DIGITS:
         return None
     number = int(digits)
