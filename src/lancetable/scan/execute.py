@@ -33,6 +33,9 @@ FIRST_SEARCH_ROWS = 16 * 1024
 WHOLE_WINDOW_BYTES = 32 * MiB
 """What is decoded at a time when the whole result is kept anyway."""
 
+WHOLE_COLUMN_BYTES = 128 * 1024
+"""The same for each of many columns: to begin with less takes longer than to decode it."""
+
 RELEASE_FROM_BYTES = 4 * MiB
 """Files above this are closed behind a stream, or their mapped bytes would add up."""
 
@@ -64,7 +67,9 @@ def run(
     ``on_long`` is called first when files will be needed after the first rows were given out.
     """
     if not is_stream:
-        options = replace(options, batch_bytes=max(options.batch_bytes, WHOLE_WINDOW_BYTES))
+        columns = len(plan.early) + len(plan.late)
+        least = max(WHOLE_WINDOW_BYTES, columns * WHOLE_COLUMN_BYTES)
+        options = replace(options, batch_bytes=max(options.batch_bytes, least))
     pace = guess((plan.early, plan.late), readers.source.manifest.fragments)
     ahead = _ahead(plan, readers, options, is_stream=is_stream)
     jobs = _jobs(_windows(plan, readers, options, pace), pace, ahead.width)
