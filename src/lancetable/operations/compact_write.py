@@ -247,7 +247,10 @@ def _order(task: CompactTask) -> Order:
     names = (*task.options.sort_by, *task.options.z_order_by)
     planned = plan(task.part.manifest.schema, ScanRequest(names))
     reading = _Reading(planned, Readers(task.part), task.window_bytes)
-    return order_of(pa.Table.from_batches(list(reading.batches())), task.options)
+    order = order_of(pa.Table.from_batches(list(reading.batches())), task.options)
+    # What the keys took is kept for later by the pool; reading the rows would take as much again.
+    pa.default_memory_pool().release_unused()
+    return order
 
 
 def _labelled(
