@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancetable.format.encoding.kernels import bitpack, ragged
+from lancetable.errors import UnsupportedError
+from lancetable.format.encoding.kernels import bitpack, compiled, ragged
 
 ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
 WIDTHS = [(bits, width) for bits in (8, 16, 32, 64) for width in range(1, bits + 1)]
@@ -95,3 +96,16 @@ def test_gather_slices_is_concatenation_with_offsets(parts: list[tuple[int, int]
     for number, (start, size) in enumerate(parts):
         found = joined[offsets[number] : offsets[number + 1]]
         assert found.tobytes() == DATA[start : start + size].tobytes()
+
+
+@pytest.mark.skipif(compiled.LIBRARY is None, reason="the compiled kernels are not there")
+def test_a_library_of_other_sources_is_not_used_without_a_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compiled, "ABI", compiled.ABI + 1)
+    monkeypatch.delenv("LANCETABLE_KERNELS", raising=False)
+    with pytest.warns(RuntimeWarning, match="of another release"):
+        assert compiled._load() is None
+    monkeypatch.setenv("LANCETABLE_KERNELS", "c")
+    with pytest.raises(UnsupportedError, match="of another release"):
+        compiled._load()

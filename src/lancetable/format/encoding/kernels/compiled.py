@@ -9,6 +9,7 @@ missing library an error instead.
 import ctypes
 import os
 import sys
+import warnings
 
 from lancetable.errors import UnsupportedError
 from lancetable.format.encoding.base import Bytes, Integers, Levels
@@ -40,6 +41,10 @@ _SIGNATURES: Signatures = {
 }
 
 
+class _OtherReleaseError(OSError):
+    """There is a library, compiled from other sources than these."""
+
+
 class Library(Encoders):
     """The compiled functions, with arrays in place of pointers. All arrays are contiguous."""
 
@@ -47,7 +52,7 @@ class Library(Encoders):
         self._dll = ctypes.CDLL(path)
         self._dll.lt_abi.restype = COUNT
         if self._dll.lt_abi() != ABI:
-            raise OSError(f"{path} is of another release")
+            raise _OtherReleaseError(f"{path} is of another release")
         declare(self._dll, _SIGNATURES)
         super().__init__(self._dll)
 
@@ -172,6 +177,9 @@ def _load() -> Library | None:
                 f"the compiled kernels cannot be loaded ({cause}); install a C compiler and"
                 " install the package again, or unset LANCETABLE_KERNELS"
             ) from cause
+        if isinstance(cause, _OtherReleaseError):
+            text = f"{cause}, so NumPy does its work: install the package again, or `make kernels`"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
         return None
 
 
