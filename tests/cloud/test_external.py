@@ -88,8 +88,7 @@ def crash(location: TableLocation, verb: str, *, is_external: bool) -> None:
         store = ExternalStore(inner, manifests, base_of(inner))
     else:
         store = ExternalStore(CrashingStore(inner, verb), manifests, base_of(inner))
-    snapshot = load(location)
-    object.__setattr__(snapshot, "store", store)
+    snapshot = load(location)._replace(store=store)
     with pytest.raises(CrashError):
         lt.Table(location, snapshot).append(MORE)
 

@@ -93,9 +93,10 @@ def test_a_merge_stays_within_its_limit(tmp_path: Path) -> None:
     nothing = peak(tmp_path / "nothing", "none", 0)
     limited = peak(tmp_path / "limited", "merge", 1_500_000, 32 * 2**20)
     free = peak(tmp_path / "free", "merge", 1_500_000)
-    # The rows alone are 140 MB, and what is known of them is more; buffers for pages are the rest.
+    # The rows alone are 140 MB, of which a merge without a limit holds most; buffers for pages are
+    # the rest.
     assert limited < nothing + 130
-    assert free > limited + 80
+    assert free > limited + 40
 
 
 @pytest.fixture(scope="module")
