@@ -35,6 +35,7 @@ from lancetable.fragment.writer import (
 from lancetable.operations.compact_options import SORT_COPIES, CompactOptions
 from lancetable.operations.compact_order import Order, order_of
 from lancetable.operations.moved import Numbers, has_stable_row_ids, target_of
+from lancetable.operations.relief import Relief
 from lancetable.operations.reorder import reordered
 from lancetable.operations.write import table_options
 from lancetable.scan.pace import Pace, bytes_of, guess
@@ -131,6 +132,10 @@ class _Reading:
     def _pace(self) -> Pace:
         return guess((self.plan.early, self.plan.late), self.readers.source.manifest.fragments)
 
+    @cached_property
+    def _relief(self) -> Relief:
+        return Relief(self.window_bytes)
+
     def rows_of(self, bytes_: int) -> int:
         """Return how many rows take so many bytes, by what is known from those that were read."""
         return self._pace.rows(bytes_)
@@ -146,7 +151,10 @@ class _Reading:
                 for each in range(position, stop):
                     yield from self._fragment(each, pace)
             else:
+                bytes_ = sum(batch.nbytes for batch in together)
                 yield from together
+                del together
+                self._relief.passed(bytes_)
             position = stop
 
     def _fitting(self, first: int, pace: Pace) -> int:
@@ -186,7 +194,8 @@ class _Reading:
             window = next(windows(position, start, min(start + step, opened.rows), step))
             columns = self.readers[position].read_live(self.plan.late, window.start, window.stop)
             columns = [[_own(chunk) for chunk in column] for column in columns]
-            pace.learn(window.stop - window.start, bytes_of(columns))
+            bytes_ = bytes_of(columns)
+            pace.learn(window.stop - window.start, bytes_)
             rows = sum(map(len, columns[0]))
             if rows:
                 names = self.plan.names
@@ -194,7 +203,9 @@ class _Reading:
                     yield from self._finished(position, batch)
             start = window.stop
             # What is encoded by now needs the mapped bytes no more.
+            del columns
             opened.release()
+            self._relief.passed(bytes_)
 
     def _finished(self, position: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         for piece in self._pieces(batch):

@@ -27,8 +27,26 @@ _TRIM = _glibc_trim()
 
 def give_back(rows: int) -> None:
     """Give unused memory back to the system, after a step that handled so many rows."""
-    if rows < ROWS_WORTH_IT:
-        return
+    if rows >= ROWS_WORTH_IT:
+        _give_back()
+
+
+class Relief:
+    """Gives unused memory back to the system whenever so many bytes went through."""
+
+    def __init__(self, every: int) -> None:
+        self._every = every
+        self._seen = 0
+
+    def passed(self, bytes_: int) -> None:
+        """Note that so many bytes were handled, and are needed no more."""
+        self._seen += bytes_
+        if self._seen >= self._every:
+            self._seen = 0
+            _give_back()
+
+
+def _give_back() -> None:
     pa.default_memory_pool().release_unused()
     if _TRIM is not None:
         _TRIM(0)
