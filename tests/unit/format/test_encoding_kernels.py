@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancetable.errors import UnsupportedError
+from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.format.encoding.kernels import bitpack, compiled, ragged
 
 ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
@@ -35,6 +35,73 @@ def test_unpacking_agrees_with_the_slow_version(bits: int, width: int) -> None:
     for block in range(3):
         assert found[block].tolist() == slow_unpack(packed[block].tolist(), bits, width)
     assert np.array_equal(bitpack.pack(found, width), packed)
+
+
+def inline_chunks(bits: int, shift: int) -> tuple[ragged.Ragged, list[list[int]]]:
+    """Return three packed chunks, the first ``shift`` bytes into their memory, and their values."""
+    chance = np.random.default_rng(bits)
+    word = bits // 8
+    pieces, values = [], []
+    for width in (0, bits // 2 - 1, bits):
+        words = chance.integers(0, 256, 128 * width, np.uint8)
+        pieces.append(width.to_bytes(word, "little") + words.tobytes())
+        packed = words.view(f"<u{word}").tolist()
+        values.append(slow_unpack(packed, bits, width) if width else [0] * 1024)
+    sizes = np.array([len(piece) for piece in pieces])
+    data = np.frombuffer(bytes(shift) + b"".join(pieces), np.uint8)
+    return ragged.Ragged(data, np.cumsum(sizes) - sizes + shift, sizes), values
+
+
+@pytest.mark.skipif(compiled.LIBRARY is None, reason="the compiled kernels are not there")
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.parametrize("counts", [(1024, 1024, 1024), (1024, 1024, 7), (3, 0, 1000)])
+def test_chunks_with_their_widths_are_unpacked_one_behind_the_other(
+    bits: int, shift: int, counts: tuple[int, ...]
+) -> None:
+    pieces, values = inline_chunks(bits, shift)
+    found = bitpack.unpack_inline(pieces, np.array(counts), bits)
+    assert found is not None
+    wanted = [each for chunk, count in zip(values, counts, strict=True) for each in chunk[:count]]
+    assert found.tolist() == wanted
+
+
+@pytest.mark.skipif(compiled.LIBRARY is None, reason="the compiled kernels are not there")
+def test_a_large_result_is_unpacked_to_the_last_value() -> None:
+    pieces, values = inline_chunks(64, 0)
+    many = pieces.pick(np.tile([1, 2], 300))
+    counts = np.full(600, 1024)
+    counts[-1] = 5
+    found = bitpack.unpack_inline(many, counts, 64)
+    assert found is not None
+    assert found.tolist() == ((values[1] + values[2]) * 300)[:-1019]
+
+
+@pytest.mark.skipif(compiled.LIBRARY is None, reason="the compiled kernels are not there")
+@pytest.mark.parametrize(
+    ("starts", "sizes", "counts", "message"),
+    [
+        ([0], [3], [1], "no width"),
+        ([0], [4], [1025], "more than 1024"),
+        ([0, 0], [4, 4], [1025, 1023], "more than 1024"),
+        ([0, 0], [4, 4], [-1, 2], "more than 1024"),
+        ([-4], [4], [1], "beyond"),
+        ([2**62], [4], [1], "beyond"),
+        ([10**6], [4], [1], "beyond"),
+        ([0], [8], [1], "size its width"),
+        ([4], [128 * 15 + 4], [1], "size its width"),
+        ([8], [4], [1], "more bits"),
+    ],
+)
+def test_damaged_chunks_are_refused(
+    starts: list[int], sizes: list[int], counts: list[int], message: str
+) -> None:
+    data = np.zeros(4 + 128 * 15 + 4, np.uint8)
+    data[4] = 14
+    data[11] = 255
+    pieces = ragged.Ragged(data, np.array(starts), np.array(sizes))
+    with pytest.raises(CorruptError, match=message):
+        bitpack.unpack_inline(pieces, np.array(counts), 32)
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])

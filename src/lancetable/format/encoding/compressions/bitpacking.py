@@ -15,7 +15,14 @@ import numpy.typing as npt
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.blocks import Block, Chunks, FixedWidth
-from lancetable.format.encoding.kernels.bitpack import BLOCK, WORDS, pick, unpack_blocks, unpack_one
+from lancetable.format.encoding.kernels.bitpack import (
+    BLOCK,
+    WORDS,
+    pick,
+    unpack_blocks,
+    unpack_inline,
+    unpack_one,
+)
 from lancetable.format.encoding.kernels.compiled import LIBRARY, Library
 from lancetable.format.encoding.kernels.ragged import Ragged, check_inside, gather, join
 
@@ -54,6 +61,9 @@ class InlineBitpacking:
     def decode_blocks(self, pieces: Ragged, counts: Integers) -> Block:
         """Unpack the pieces of equal width together."""
         word = self.bits // 8
+        values = unpack_inline(pieces, counts, self.bits)
+        if values is not None:
+            return FixedWidth(values, word)
         widths = self._widths(pieces, counts)
         out = unpack_blocks(pieces.data, pieces.starts + word, widths, self.bits)
         if (counts[:-1] != BLOCK).any():

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Bytes, Integers
 from lancetable.format.encoding.kernels.compiled import LIBRARY
+from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address, declare
 from lancetable.format.encoding.kernels.ragged import Ragged, check_inside, empty_bytes, join
 
 BLOCK = 1024
@@ -54,6 +56,44 @@ def unpack_blocks(data: Bytes, starts: Integers, widths: Integers, bits: int) ->
             return unpacked
         out[members] = unpacked
     return out
+
+
+def unpack_inline(pieces: Ragged, counts: Integers, bits: int) -> Words | None:
+    """Unpack blocks that have their widths in front of them; None without compiled kernels.
+
+    Args:
+        pieces: width and packed words of each block.
+        counts: how many values of each block count.
+        bits: the uncompressed width.
+
+    Returns:
+        The values that count, of all blocks one behind the other.
+
+    Raises:
+        CorruptError: a block is not what its width says.
+    """
+    if _INLINE is None:
+        return None
+    data, starts, sizes = (np.ascontiguousarray(each) for each in pieces)
+    total = int(counts.sum())
+    if not 0 <= total <= BLOCK * len(counts) or not len(starts) == len(sizes) == len(counts):
+        raise CorruptError(_DAMAGES[-1])
+    out = empty_bytes(total * bits // 8)
+    places = address(starts), address(sizes), address(np.ascontiguousarray(counts))
+    outcome = _INLINE(address(data), len(data), *places, len(starts), bits, address(out), total)
+    if outcome:
+        raise CorruptError(_DAMAGES[outcome].format(bits))
+    words: Words = out.view(WORDS[bits])
+    return words
+
+
+_DAMAGES = {
+    -1: "a bit-packed chunk has no width or more than 1024 values",
+    -2: "a chunk of {}-bit integers is packed to more bits",
+    -3: "a bit-packed chunk has not the size its width asks for",
+    -4: "a part of a page reaches beyond its bytes",
+    -5: "the counts of bit-packed chunks do not add up",
+}
 
 
 def unpack(packed: Words, width: int) -> Words:
@@ -210,3 +250,18 @@ _ROW_OF_GROUP = {
     bits: {ORDER[eighth] * 16 * bits // BLOCK: eighth for eighth in range(bits // 8)}
     for bits in WORDS
 }
+
+
+def _load() -> Any:  # noqa: ANN401 - a function of ctypes
+    if LIBRARY is None:
+        return None
+    name = "lt_unpack_inline"
+    arguments = (POINTER, COUNT) + (POINTER,) * 3 + (COUNT, COUNT, POINTER, COUNT)
+    try:
+        declare(LIBRARY.dll, {name: (COUNT, arguments)})
+    except AttributeError:  # a library of another release
+        return None
+    return getattr(LIBRARY.dll, name)
+
+
+_INLINE = _load()

@@ -187,11 +187,14 @@ class MiniBlockPage:
 
     def _read_range(self, rows: range) -> Reading[Entries]:
         first, last = self._chunk_of(rows.start), self._chunk_of(rows.stop - 1)
+        if self._is_mapped and last - first + 1 == len(self._counts):
+            parts = yield from self._all_parts()
+            return self._decode(parts, self._counts, slice(rows.start, rows.stop))
         numbers = np.arange(first, last + 1)
         parts = yield from self._take_apart(numbers)
         skipped = int(self._firsts[first])
         keep = slice(rows.start - skipped, rows.stop - skipped)
-        return self._decode(parts, numbers, keep)
+        return self._decode(parts, self._counts[numbers], keep)
 
     def _read_few(self, rows: Rows, values: Pickable) -> Reading[Entries]:
         """Find each value by itself; the bytes are mapped, so looking is free."""
@@ -233,7 +236,7 @@ class MiniBlockPage:
         items = (np.cumsum(picked.counts) - picked.counts)[place] + inside
         prepared = None if values is None else values.prepare(picked)
         if values is None or prepared is None:
-            return self._decode(parts, numbers, items)
+            return self._decode(parts, picked.counts, items)
         block = values.gather(prepared, place, inside)
         _, def_ = decode_levels(self._layout.shape, parts)
         check_levels(None, def_, self._layout.layers)
@@ -252,7 +255,7 @@ class MiniBlockPage:
             scanned = self._scan_lists(rows, parts, numbers)
             if scanned is not None:
                 return scanned
-        entries = self._decode(parts, numbers, slice(0, 0))
+        entries = self._decode(parts, self._counts[numbers], slice(0, 0))
         if entries.rep is None:
             raise CorruptError("a page with lists has no repetition levels")
         is_start = entries.rep == self._layout.layers.max_rep
@@ -330,8 +333,7 @@ class MiniBlockPage:
         np.cumsum(np.diff(self._starts)[numbers], out=starts[1:])
         return data, starts
 
-    def _decode(self, parts: Parts, numbers: Integers, keep: slice | Integers) -> Entries:
-        counts = self._counts[numbers]
+    def _decode(self, parts: Parts, counts: Integers, keep: slice | Integers) -> Entries:
         rep, def_ = decode_levels(self._layout.shape, parts)
         check_levels(rep, def_, self._layout.layers)
         if def_ is not None or rep is not None:

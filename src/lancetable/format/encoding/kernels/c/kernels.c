@@ -77,6 +77,60 @@ void lt_unpack(const uint8_t *data, const int64_t *starts, const int64_t *widths
   if (is_large) stream_end();
 }
 
+/* Blocks that have their width in front of them, as a word of `bits` bits. `counts` says how many
+ * values of each block count; they are written one behind the other, `room` of them altogether.
+ * Checks everything itself. Returns 0, -1 for a block without a width or with too many values, -2
+ * for a width above `bits`, -3 for another size than the width asks for, -4 for a block outside
+ * the `length` bytes of data, and -5 when the values are more or fewer than `room`. */
+#define UNPACK_INLINE(BITS)                                                                      \
+  case BITS: {                                                                                   \
+    uint##BITS##_t *to = (uint##BITS##_t *)block;                                                \
+    if (!is_large && count == 1024) to = (uint##BITS##_t *)out + done;                           \
+    if (width == 0) {                                                                            \
+      memset(to, 0, 1024 * (BITS / 8));                                                          \
+    } else if ((uintptr_t)from % (BITS / 8)) {                                                   \
+      memcpy(scratch, from, (size_t)width * 128);                                                \
+      unpack_##BITS((const uint##BITS##_t *)scratch, (unsigned)width, to);                       \
+    } else {                                                                                     \
+      unpack_##BITS((const uint##BITS##_t *)from, (unsigned)width, to);                          \
+    }                                                                                            \
+    break;                                                                                       \
+  }
+
+int64_t lt_unpack_inline(const uint8_t *data, int64_t length, const int64_t *starts,
+                         const int64_t *sizes, const int64_t *counts, int64_t blocks, int64_t bits,
+                         uint8_t *out, int64_t room) {
+  uint64_t scratch[1024], block[1024];
+  const int64_t word = bits / 8;
+  const int is_large = room * word >= STREAM_FROM_BYTES;
+  int64_t done = 0;
+  for (int64_t i = 0; i < blocks; i++) {
+    const int64_t start = starts[i], size = sizes[i], count = counts[i];
+    uint64_t width = 0;
+    if (size < word || count < 0 || count > 1024) return -1;
+    if (start < 0 || size > length || start > length - size) return -4;
+    memcpy(&width, data + start, (size_t)word);
+    if (width > (uint64_t)bits) return -2;
+    if (size != word + 128 * (int64_t)width) return -3;
+    if (count > room - done) return -5;
+    const uint8_t *from = data + start + word;
+    switch (bits) {
+      UNPACK_INLINE(8)
+      UNPACK_INLINE(16)
+      UNPACK_INLINE(32)
+      UNPACK_INLINE(64)
+    }
+    uint8_t *end = out + done * word;
+    if (is_large)
+      stream_copy(end, (const uint8_t *)block, (size_t)(count * word));
+    else if (count != 1024)
+      memcpy(end, block, (size_t)(count * word));
+    done += count;
+  }
+  if (is_large) stream_end();
+  return done == room ? 0 : -5;
+}
+
 /* Levels of chunks, packed out of line: whole blocks, then a tail that is raw or one more block.
  * Returns 0, or -1 when a piece has another size than its levels ask for. */
 int64_t lt_levels(const uint8_t *data, const int64_t *starts, const int64_t *sizes,
