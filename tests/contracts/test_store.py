@@ -87,6 +87,17 @@ class TestStoreContract:
         store = make({"x": b"abc"})
         assert store.open("x", size=3).size == 3
 
+    @pytest.mark.parametrize("known", [1, 2, 4, 60_000, 100_000])
+    def test_a_local_file_is_read_whole_whatever_its_size_was(
+        self, known: int, tmp_path: Path
+    ) -> None:
+        for length in (0, 3, 70_000):
+            content = BIG[:length]
+            (tmp_path / "x").write_bytes(content)
+            file = LocalStore(str(tmp_path)).open("x", size=known)
+            (found,) = file.read_ranges([ByteRange(0, file.size)])
+            assert bytes(found) == content
+
     def test_missing_objects_have_an_error_of_their_own(self, make: Make) -> None:
         store = make({"a/b": b"x"})
         for path in ("nothing", "a/nothing", "a/b/c", "a"):

@@ -19,10 +19,13 @@ from lancetable.format.encoding.gather import Places, places_of
 from lancetable.format.encoding.kernels.addressing import Gather
 from lancetable.fragment.files import BUDGET, MAPPED_WEIGHT
 from lancetable.fragment.opened import OpenFragment
-from lancetable.fragment.projection import Projection
+from lancetable.fragment.projection import FileFields, Projection
 
 Gathered: TypeAlias = Sequence[pa.Array | None]
 """The columns of a projection's fields; None for those that must be read another way."""
+
+_Sight: TypeAlias = tuple[OpenFragment, Sequence[FileFields]]
+"""A fragment, and what is read of its files."""
 
 
 class _Filled:
@@ -107,29 +110,31 @@ class TableGather:
                 filled = _Filled(self._library, self.projection, len(self._starts) - 1)
                 wanted = list(positions)
                 self._filled = filled
-            for position in wanted if len(wanted) > 1 else ():
-                self._ask(position)
-            for position in wanted:
-                self._fill_one(filled, position)
+            found = [self._sight(position) for position in wanted]
+            # The metadata of all files is asked for before the first of them is waited for.
+            for opened, reads in found if len(found) > 1 else ():
+                for read in reads:
+                    opened.data_files.ask(opened.files[read.file])
+            numbers = {id(field): number for number, field in enumerate(filled.slots.fields)}
+            for position, sight in zip(wanted, found, strict=True):
+                _fill_one(filled, numbers, position, sight)
             return filled
 
-    def _ask(self, position: int) -> None:
-        """Have the metadata of all files read before the first of them is waited for."""
+    def _sight(self, position: int) -> _Sight:
         opened = self._opened(position)
-        for read in self.projection.plan(opened.files).reads:
-            opened.data_files.ask(opened.files[read.file])
+        return opened, self.projection.plan(opened.files).reads
 
-    def _fill_one(self, filled: _Filled, position: int) -> None:
-        opened = self._opened(position)
-        numbers = {id(field): number for number, field in enumerate(filled.slots.fields)}
-        for read in self.projection.plan(opened.files).reads:
-            reader = opened.file(read.file)
-            if not isinstance(reader, FileReader):
-                continue
-            for field in read.fields:
-                cards = reader.cards(field) if id(field) in numbers else None
-                if cards is not None:
-                    filled.slots.fill(position, numbers[id(field)], cards)
-            filled.kept.append(reader)
-            filled.weight += min(opened.files[read.file].size or MAPPED_WEIGHT, MAPPED_WEIGHT)
-        filled.ready[position] = 1
+
+def _fill_one(filled: _Filled, numbers: dict[int, int], position: int, sight: _Sight) -> None:
+    opened, reads = sight
+    for read in reads:
+        reader = opened.file(read.file)
+        if not isinstance(reader, FileReader):
+            continue
+        for field in read.fields:
+            cards = reader.cards(field) if id(field) in numbers else None
+            if cards is not None:
+                filled.slots.fill(position, numbers[id(field)], cards)
+        filled.kept.append(reader)
+        filled.weight += min(opened.files[read.file].size or MAPPED_WEIGHT, MAPPED_WEIGHT)
+    filled.ready[position] = 1

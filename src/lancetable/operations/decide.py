@@ -18,6 +18,7 @@ from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.readers import Readers
 from lancetable.operations.clauses import SOURCE, TARGET, BoundClause, Sides, When
+from lancetable.operations.collector import collector_paused
 from lancetable.operations.join import KeyIndex, Pairs, join_part
 from lancetable.operations.kept import Kept
 from lancetable.operations.parts import Offsets, cut_offsets, read_rows
@@ -87,9 +88,10 @@ def numbered(clauses: Sequence[BoundClause], when: When) -> Numbered:
 
 def match_part(task: MatchTask) -> Matched:
     """Find the rows of a part that have a key of the source, and decide about them."""
-    readers = Readers(task.part)
-    found = join_part(readers, task.on, task.index)
-    return decide_pairs(readers, found, task.clauses, task.kept)
+    with collector_paused(len(task.part.manifest.fragments)):
+        readers = Readers(task.part)
+        found = join_part(readers, task.on, task.index)
+        return decide_pairs(readers, found, task.clauses, task.kept)
 
 
 def decide_pairs(

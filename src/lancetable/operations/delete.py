@@ -18,7 +18,7 @@ from lancetable.operations.changes import DEFAULTS, ChangeOptions, Deleted, Dele
 from lancetable.operations.match import (
     Found,
     Marked,
-    find_rows,
+    find_all,
     mark_deleted,
     plan_find,
     plan_mark,
@@ -52,7 +52,7 @@ def _attempt(
     tasks = plan_find(snapshot, where)
     if tasks and tasks[0].where is None:
         return _delete_all(snapshot, text, options)
-    found = [one for each in run_steps(options.runner, find_rows, tasks) for one in each]
+    found = find_all(options.runner, tasks)
     if not found:
         return Deleted(snapshot, DeleteResult(snapshot.version))
     with own_files(snapshot.store) as files:

@@ -1,6 +1,6 @@
 """Which rows does a predicate hold for, and what becomes of the fragments that lose them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,8 +16,11 @@ from lancetable.fragment.counts import live_rows
 from lancetable.fragment.deletions import write_deletions
 from lancetable.fragment.projection import ROW_ADDRESS
 from lancetable.fragment.readers import Readers
-from lancetable.operations.parts import Offsets, part_of, parts
+from lancetable.operations.collector import collector_paused
+from lancetable.operations.parts import Offsets, part_of, parts, suited
 from lancetable.operations.rowset import RowSet
+from lancetable.operations.runner import Runner
+from lancetable.operations.steps import run_steps
 from lancetable.scan import execute
 from lancetable.scan.columns import bound_predicate
 from lancetable.scan.plan import plan
@@ -67,7 +70,8 @@ def find_rows(task: FindTask) -> list[Found]:
     readers = Readers(task.part)
     planned = plan(task.part.manifest.schema, ScanRequest(columns=(ROW_ADDRESS,), where=task.where))
     pieces = execute.run(planned, readers, ScanOptions(threads=task.threads))
-    chunks = [chunk for piece in pieces for chunk in piece.columns[0]]
+    with collector_paused(len(readers)):
+        chunks = [chunk for piece in pieces for chunk in piece.columns[0]]
     if not chunks:
         return []
     addresses = pa.chunked_array(chunks).to_numpy().astype(np.uint64, copy=False)
@@ -78,6 +82,12 @@ def find_rows(task: FindTask) -> list[Found]:
         fragment = task.part.manifest.fragments[position]
         found.append(Found(fragment, RowSet.of(offsets), len(offsets) == live))
     return found
+
+
+def find_all(runner: Runner, tasks: Sequence[FindTask]) -> list[Found]:
+    """Return what all tasks find."""
+    suited_to = suited(runner, [task.part for task in tasks])
+    return [one for each in run_steps(suited_to, find_rows, tasks) for one in each]
 
 
 def _everything(part: Snapshot) -> Iterator[Found]:

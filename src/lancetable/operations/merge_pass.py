@@ -34,7 +34,7 @@ from lancetable.operations.kept import Kept
 from lancetable.operations.keys import InsertedKeys
 from lancetable.operations.merge_write import ROWS_PER_TASK, MergeTask, plan_writes, write_merged
 from lancetable.operations.moved import target_of
-from lancetable.operations.parts import Offsets, parts
+from lancetable.operations.parts import Offsets, parts, suited
 from lancetable.operations.relief import give_back
 from lancetable.operations.rowset import RowSet
 from lancetable.operations.runner import Runner
@@ -176,7 +176,7 @@ class MergeWork:
         narrow = kept.select(read) if read else Kept(kept.schema, [])
         for group in _groups(plan.snapshot, plan.rows_at_a_time):
             tasks = [MatchTask(part, plan.on, index, clauses, narrow) for part in group]
-            yield from run_steps(plan.runner, match_part, tasks)
+            yield from run_steps(suited(plan.runner, group), match_part, tasks)
 
     def _rest(self) -> Iterator[list[Decided]]:
         plan = self.plan

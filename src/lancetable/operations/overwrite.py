@@ -18,11 +18,11 @@ from lancetable.fragment.writer import WriteOptions
 from lancetable.operations.changes import ChangeOptions
 from lancetable.operations.delete import affected_rows, mark_all
 from lancetable.operations.draft import draft_of
-from lancetable.operations.match import find_rows, plan_find
+from lancetable.operations.match import find_all, plan_find
 from lancetable.operations.prepare import prepare_replacement
 from lancetable.operations.retry import repeat
 from lancetable.operations.runner import THREADS, Runner
-from lancetable.operations.steps import own_files, run_steps
+from lancetable.operations.steps import own_files
 from lancetable.operations.write import (
     DEFAULT_COMMIT,
     DEFAULT_WRITE,
@@ -100,7 +100,7 @@ def overwrite_where(
     def attempt(latest: Snapshot) -> Written:
         tasks = plan_find(latest, where)
         casts = draft.write(latest.manifest.schema).casts
-        found = [one for each in run_steps(options.runner, find_rows, tasks) for one in each]
+        found = find_all(options.runner, tasks)
         with own_files(latest.store) as files:
             marked = mark_all(latest, found, options)
             files.extend(one.path for one in marked if one.path is not None)

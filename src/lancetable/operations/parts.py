@@ -4,7 +4,7 @@ A part is the version itself with a few of its fragments only. It can be sent an
 reader takes it for a version.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,13 @@ from lancetable.fragment.blobs import read_payloads
 from lancetable.fragment.reader import FragmentReader
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.select import Columns, keep
+from lancetable.operations.collector import MANY_FRAGMENTS, collector_paused
+from lancetable.operations.runner import Runner, Threads, ThreadsForWaiting
 from lancetable.scan.pace import guess
 from lancetable.scan.plan import ScanPlan, Window, windows
 from lancetable.scan.request import MiB
 from lancetable.scan.result import Piece, finish
+from lancetable.scan.together import SMALL_WINDOW_ROWS
 
 Offsets = npt.NDArray[np.int64]
 
@@ -35,16 +38,36 @@ def part_of(snapshot: Snapshot, fragments: Iterable[Fragment]) -> Snapshot:
 
 def parts(snapshot: Snapshot, rows: int = PART_ROWS) -> Iterator[Snapshot]:
     """Divide a version into parts of neighbouring fragments with about so many rows each."""
+    fragments = snapshot.manifest.fragments
+    waiting = iter(fragments)
+    while group := _group(waiting, rows, len(fragments)):
+        yield part_of(snapshot, group)
+
+
+def _group(waiting: Iterator[Fragment], rows: int, all_of_them: int) -> list[Fragment]:
     group: list[Fragment] = []
     held = 0
-    for fragment in snapshot.manifest.fragments:
-        group.append(fragment)
-        held += fragment.physical_rows or rows
-        if held >= rows or len(group) == PART_FRAGMENTS:
-            yield part_of(snapshot, group)
-            group, held = [], 0
-    if group:
-        yield part_of(snapshot, group)
+    with collector_paused(all_of_them):
+        for fragment in waiting:
+            group.append(fragment)
+            held += fragment.physical_rows or rows
+            if held >= rows or len(group) == PART_FRAGMENTS:
+                break
+    return group
+
+
+def suited(runner: Runner, parts: Sequence[Snapshot]) -> Runner:
+    """Return what runs a step that reads all of some parts.
+
+    To read many fragments of a few rows is work for Python, which threads cannot share.
+    """
+    if not isinstance(runner, Threads) or not parts or parts[0].store.width > 1:
+        return runner
+    fragments = parts[0].manifest.fragments
+    is_small = len(fragments) >= MANY_FRAGMENTS and all(
+        0 < one.physical_rows <= SMALL_WINDOW_ROWS for one in fragments
+    )
+    return ThreadsForWaiting(runner) if is_small else runner
 
 
 def part_windows(plan: ScanPlan, readers: Readers) -> Iterator[Window]:

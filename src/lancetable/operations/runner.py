@@ -5,6 +5,7 @@ come back in the order of the tasks; the first error ends the run.
 """
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +15,9 @@ from typing import Protocol, TypeVar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+MOSTLY_WAITING = 3
+"""How many times as long as it works a step takes when threads are worth it."""
 
 
 class Runner(Protocol):
@@ -53,6 +57,29 @@ class Threads:
             finally:
                 for future in running:
                     future.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadsForWaiting:
+    """Threads for steps that are found to wait; others are done one after the other.
+
+    For steps of Python code alone: on several threads they only wait for each other. That changes
+    when a disk or a server keeps them waiting.
+    """
+
+    threads: Threads
+
+    def map(self, step: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """Yield results in order; from the first step on that mostly waited they are spread."""
+        waiting = iter(tasks)
+        for task in waiting:
+            began, worked = time.perf_counter(), time.thread_time()
+            result = step(task)
+            taken, worked = time.perf_counter() - began, time.thread_time() - worked
+            yield result
+            if taken > MOSTLY_WAITING * worked:
+                break
+        yield from self.threads.map(step, waiting)
 
 
 THREADS = Threads()

@@ -25,7 +25,7 @@ from lancetable.fragment.writer import WriteOptions, remove_fragments
 from lancetable.operations.assign import Assignment, bind_assignments, parse_assignments
 from lancetable.operations.changes import DEFAULTS, ChangeOptions, Updated, UpdateResult
 from lancetable.operations.delete import affected_rows, mark_all
-from lancetable.operations.match import Found, find_rows, plan_find
+from lancetable.operations.match import Found, find_all, plan_find
 from lancetable.operations.moved import (
     Lineage,
     has_stable_row_ids,
@@ -84,7 +84,7 @@ def _attempt(
 ) -> Updated:
     assignments = bound_to(snapshot.manifest.schema, values)
     tasks = plan_find(snapshot, where)
-    found = [one for each in run_steps(options.runner, find_rows, tasks) for one in each]
+    found = find_all(options.runner, tasks)
     if not found:
         return Updated(snapshot, UpdateResult(snapshot.version))
     fragments: list[Fragment] = []

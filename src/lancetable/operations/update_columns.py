@@ -25,7 +25,7 @@ from lancetable.fragment.readers import Readers
 from lancetable.fragment.writer import WriteOptions, remove_fragments
 from lancetable.operations.assign import Assignment, parse_assignments
 from lancetable.operations.changes import DEFAULTS, ChangeOptions, Updated, UpdateResult
-from lancetable.operations.match import Found, find_rows, plan_find
+from lancetable.operations.match import Found, find_all, plan_find
 from lancetable.operations.moved import target_of
 from lancetable.operations.new_files import last_file, with_columns, write_columns
 from lancetable.operations.parts import Offsets, part_of, part_windows, read_rows
@@ -77,7 +77,7 @@ def _attempt(
 ) -> Updated:
     assignments = bound_to(snapshot.manifest.schema, values)
     tasks = plan_find(snapshot, where)
-    found = [one for each in run_steps(options.runner, find_rows, tasks) for one in each]
+    found = find_all(options.runner, tasks)
     if not found:
         return Updated(snapshot, UpdateResult(snapshot.version))
     target = target_of(snapshot)

@@ -99,6 +99,12 @@ class LocalStore:
         except OSError as cause:
             raise _translated(cause, full) from cause
         try:
+            if size is not None and size < MAP_FROM_BYTES:
+                content = os.read(descriptor, size + 1)
+                if len(content) == size:
+                    return MemoryFile(content)
+                # The size was another one, or the call brought less than there is.
+                os.lseek(descriptor, 0, os.SEEK_SET)
             length = os.fstat(descriptor).st_size
             if length < MAP_FROM_BYTES:
                 return MemoryFile(_read_all(descriptor, length))

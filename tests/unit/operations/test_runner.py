@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lancetable.operations.runner import Threads
+from lancetable.operations.runner import Threads, ThreadsForWaiting
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -57,3 +57,43 @@ def test_after_an_error_no_further_task_starts():
 
 def test_a_runner_can_be_sent():
     assert pickle.loads(pickle.dumps(Threads(3))) == Threads(3)
+
+
+def test_steps_that_only_work_stay_on_one_thread():
+    def step(number):
+        end = time.thread_time() + 0.002
+        while time.thread_time() < end:
+            pass
+        return number, threading.get_ident()
+
+    # Others may keep the processor busy, so that a step seems to wait: some run suffices.
+    for _ in range(20):
+        results = list(ThreadsForWaiting(Threads(3)).map(step, range(5)))
+        assert [number for number, _ in results] == list(range(5))
+        if {ident for _, ident in results} == {threading.get_ident()}:
+            return
+    pytest.fail("steps that never wait were spread each time")
+
+
+def test_steps_that_wait_are_spread():
+    def step(number):
+        time.sleep(0.02)
+        return number, threading.get_ident()
+
+    results = list(ThreadsForWaiting(Threads(3)).map(step, range(9)))
+    assert [number for number, _ in results] == list(range(9))
+    assert results[0][1] == threading.get_ident()
+    assert len({ident for _, ident in results[1:]}) > 1
+    assert threading.get_ident() not in {ident for _, ident in results[1:]}
+
+
+def test_an_error_ends_steps_on_one_thread_too():
+    started = []
+
+    def step(number):
+        started.append(number)
+        raise ValueError("one")
+
+    with pytest.raises(ValueError, match="one"):
+        list(ThreadsForWaiting(Threads(2)).map(step, range(9)))
+    assert started == [0]
