@@ -3,6 +3,7 @@
 Run as ``python -m benchmarks.spark``; with ``--docs`` the table goes to ``docs/spark.md``. Each
 line shows our time over the other's, and the most it should be. The bound of a scan is a Python
 source that gives a ready batch again and again: what Spark itself takes to get rows out of Python.
+With ``--jar`` the connector of the JVM in that archive reads the same table, too.
 """
 
 import argparse
@@ -44,6 +45,16 @@ class Pair(NamedTuple):
     most: float
     ours: Callable[[], object]
     theirs: Callable[[], object]
+
+
+class Connector(NamedTuple):
+    """The connector of the JVM: where its archive is, and the class of its source.
+
+    The class is named in full, since its short name is that of our source.
+    """
+
+    jar: str
+    source: str
 
 
 class ReadySource(DataSource):
@@ -133,14 +144,15 @@ def summed(rows: pa.RecordBatch) -> pa.RecordBatch:
 class Bench:
     """The tables, and the jobs on them."""
 
-    def __init__(self, folder: Path, rows: int, wide: int) -> None:
-        self.folder, self.rows, self.wide = folder, rows, wide
+    def __init__(self, folder: Path, rows: int, wide: int, connector: Connector | None) -> None:
+        self.folder, self.rows, self.wide, self.connector = folder, rows, wide, connector
         # Workers import what an installed package has compiled; a checkout may not have it.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
-        self.spark = session(
-            master="local[2]", memory="3g", settings={"spark.driver.maxResultSize": "2g"}
-        )
+        settings = {"spark.driver.maxResultSize": "2g"}
+        if connector is not None:
+            settings["spark.jars"] = connector.jar
+        self.spark = session(master="local[2]", memory="3g", settings=settings)
         self.spark.dataSource.register(ReadySource)
         self.number = 0
         self.uri, self.vectors = self.path("rows"), self.path("vectors")
@@ -195,9 +207,12 @@ class Bench:
 
     def scanned(self, format_: str, schema: str) -> Callable[[], object]:
         def run() -> object:
-            reader = self.spark.read.format(format_).schema(schema).option("rows", self.rows)
-            if format_ == "lance":
-                reader = self.spark.read.format("lance").schema(schema)
+            reader = self.spark.read.format(format_)
+            # The JVM prunes columns of a source of its own by itself.
+            if format_ in ("ready", "lance"):
+                reader = reader.schema(schema)
+            if format_ == "ready":
+                reader = reader.option("rows", self.rows)
             frame = reader.load(self.uri)
             totals = [f"sum({name})" for name in ("id", "x")]
             if "s string" in schema:
@@ -230,6 +245,21 @@ class Bench:
 
         return self.dropped(run)
 
+    def against_connector(self) -> list[Pair]:
+        if self.connector is None:
+            return []
+        schemas = {"scan 2 numbers": NUMBERS, "scan 4 columns": ROWS}
+        return [
+            Pair(
+                name,
+                "connector",
+                1.0,
+                self.scanned("lance", schema),
+                self.scanned(self.connector.source, schema),
+            )
+            for name, schema in schemas.items()
+        ]
+
     def pairs(self) -> list[Pair]:
         spark, wide = self.spark, self.wide_frame
         types = f"v=float32[{DIMENSIONS}]"
@@ -252,6 +282,7 @@ class Bench:
                 self.scanned(lance, ROWS),
                 self.scanned("ready", ROWS),
             ),
+            *self.against_connector(),
             Pair(
                 "write 4 columns",
                 "parquet",
@@ -380,15 +411,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     parser.add_argument("--repeat", type=int, default=5, help="rounds after one to warm up")
     parser.add_argument("--case", help="only pairs whose name contains this")
+    parser.add_argument("--jar", metavar="FILE", help="archive of the connector of the JVM")
+    parser.add_argument(
+        "--jar-source",
+        metavar="CLASS",
+        default="com.lancedb.lance.spark.LanceDataSource",
+        help="the class of its source; %(default)s unless given",
+    )
     parser.add_argument("--docs", action="store_true", help="write the table to docs/spark.md")
     chosen = parser.parse_args(arguments)
     if chosen.docs and chosen.case:
         parser.error("the page gets all pairs; leave out --case")
+    if chosen.jar and not Path(chosen.jar).is_file():
+        parser.error(f"there is no file {chosen.jar}")
+    connector = Connector(chosen.jar, chosen.jar_source) if chosen.jar else None
     console = Console()
     folder = Path(tempfile.mkdtemp(prefix="lancetable-bench-"))
     share = 10 if chosen.quick else 1
     speed = copy_speed()
-    bench = Bench(folder, 10_000_000 // share, 200_000 // share)
+    bench = Bench(folder, 10_000_000 // share, 200_000 // share, connector)
     results = []
     try:
         bench.prepare()
