@@ -11,7 +11,12 @@ from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.format.manifest.envelope import frame, manifest_message, seal
 from lancetable.format.manifest.fields.codec import encode_fields, encode_metadata
 from lancetable.format.manifest.flags import Feature, check_readable
-from lancetable.format.manifest.fragments.codec import StoredFragments, Trust, store_fragments
+from lancetable.format.manifest.fragments.codec import (
+    FileNames,
+    StoredFragments,
+    Trust,
+    store_fragments,
+)
 from lancetable.format.manifest.model import BasePath, Manifest, WriterVersion
 from lancetable.format.proto import table_pb2
 from lancetable.format.schema.codec import decode_fields, decode_metadata
@@ -117,6 +122,27 @@ def decode_heading(data: bytes | memoryview, path: str) -> Heading:
         raise CorruptError("the manifest is not a valid message", path=path) from None
     except CorruptError as cause:
         raise cause.at(path) from None
+
+
+def decode_file_names(data: bytes | memoryview, path: str) -> FileNames | None:
+    """Return the files of a plain manifest, without making values of anything else in it.
+
+    ``None`` when it also has index segments, base paths or features, and when it is damaged: then
+    the whole manifest tells, or says what is wrong.
+    """
+    try:
+        message = table_pb2.Manifest.FromString(manifest_message(data))
+    except (DecodeError, CorruptError):
+        return None
+    if (
+        message.reader_feature_flags
+        or message.writer_feature_flags
+        or message.base_paths
+        or message.HasField("index_section")
+        or message.HasField("fragment_tree")
+    ):
+        return None
+    return StoredFragments(message.fragments, Trust(path), owner=message).file_names()
 
 
 def _transaction_section(message: _Heading) -> int | None:

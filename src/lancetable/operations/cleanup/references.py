@@ -91,6 +91,11 @@ class References:
         self._add_own(snapshot)
         return True
 
+    def add_plain(self, snapshot: Snapshot, names: FileNames) -> None:
+        """Add a version that needs just these files, its manifest and its transaction file."""
+        self._add_own(snapshot)
+        self._add_names(snapshot, names)
+
     def _add_own(self, snapshot: Snapshot) -> None:
         own = self._root(snapshot, None)
         self.files.add(f"{own}/{snapshot.manifest_path}")

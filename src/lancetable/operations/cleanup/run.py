@@ -134,17 +134,19 @@ def remove_files(doomed: tuple[Doomed, ...]) -> list[str]:
 def _result(
     plan: CleanupPlan, doomed: Iterable[Doomed], failed: tuple[str, ...], *, is_dry_run: bool
 ) -> CleanupResult:
-    removed: dict[str, Amount] = {}
+    sizes: dict[str, list[int]] = {}
     lost = set(failed)
-    paths = set()
-    for one in doomed:
-        if one.path not in lost:
-            removed[one.kind] = removed.get(one.kind, Amount()).plus(one.size)
-            paths.add((one.line.branch, one.path))
+    manifests = set()
+    for line, path, kind, size in doomed:
+        if path not in lost:
+            sizes.setdefault(kind, []).append(size)
+            if kind == "manifest":
+                manifests.add((line.branch, path))
+    removed = {kind: Amount(len(each), sum(each)) for kind, each in sizes.items()}
     versions = [
         gone
         for gone, manifest in zip(plan.removed, plan.manifests, strict=True)
-        if (manifest.line.branch, manifest.path) in paths
+        if (manifest.line.branch, manifest.path) in manifests
     ]
     return CleanupResult(
         is_dry_run,

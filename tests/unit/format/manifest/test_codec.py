@@ -18,7 +18,7 @@ from lancetable.format.manifest import (
     ExternalSequence,
     InlineSequence,
 )
-from lancetable.format.manifest.codec import decode_manifest, live_rows
+from lancetable.format.manifest.codec import decode_file_names, decode_manifest, live_rows
 from lancetable.format.manifest.envelope import seal
 from lancetable.format.manifest.indices.codec import decode_index_section
 from lancetable.format.proto import file_pb2, table_pb2
@@ -200,6 +200,37 @@ def test_two_bases_of_one_id():
     bases = [table_pb2.BasePath(id=1, path="/a"), table_pb2.BasePath(id=1, path="/b")]
     with pytest.raises(CorruptError, match="share one id"):
         decoded(manifest(base_paths=bases))
+
+
+def file_names(message):
+    return decode_file_names(seal(b"", message.SerializeToString()), "m")
+
+
+def test_the_files_of_a_plain_manifest():
+    deletion = table_pb2.DeletionFile(read_version=2, id=9, num_deleted_rows=1)
+    stored = manifest(fragments=[fragment(), fragment(4, deletion_file=deletion)])
+    found = file_names(stored)
+    assert found == decoded(stored).fragments.file_names()
+    assert found.data == {("a.lance", None)}
+    assert found.deletions == {("_deletions/4-2-9.arrow", None)}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"reader_feature_flags": 1},
+        {"writer_feature_flags": 1},
+        {"index_section": 0},
+        {"base_paths": [table_pb2.BasePath(id=1, path="/a")]},
+    ],
+)
+def test_files_of_other_manifests_are_not_told_in_short(more):
+    assert file_names(manifest(fragments=[fragment()], **more)) is None
+
+
+def test_files_of_a_damaged_manifest_are_not_told_in_short():
+    assert decode_file_names(seal(b"", b"\xff\xff"), "m") is None
+    assert decode_file_names(b"nothing", "m") is None
 
 
 def test_index_segments():
