@@ -4,6 +4,7 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -61,6 +62,12 @@ def _calls() -> Iterator[tuple[str, str, str]]:
             for parameter in list(inspect.signature(method).parameters.values())[1:]:
                 if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
                     yield owner, name, parameter.name
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what a strange name makes be made where it does no harm."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -257,10 +257,7 @@ def _load() -> Any:  # noqa: ANN401 - a function of ctypes
         return None
     name = "lt_unpack_inline"
     arguments = (POINTER, COUNT) + (POINTER,) * 3 + (COUNT, COUNT, POINTER, COUNT)
-    try:
-        declare(LIBRARY.dll, {name: (COUNT, arguments)})
-    except AttributeError:  # a library of another release
-        return None
+    declare(LIBRARY.dll, {name: (COUNT, arguments)})
     return getattr(LIBRARY.dll, name)
 
 

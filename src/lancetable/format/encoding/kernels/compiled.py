@@ -23,7 +23,7 @@ from lancetable.format.encoding.kernels.foreign import (
     declare,
 )
 
-ABI = 5
+ABI = 6
 FOLDER = __file__.replace("\\", "/").rpartition("/")[0]
 ENDING = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
 PATH = f"{FOLDER}/_kernels.{ENDING}"
