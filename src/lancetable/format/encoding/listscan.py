@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lancetable.format.encoding.base import Integers, Levels
-from lancetable.format.encoding.kernels.compiled import LIBRARY
-from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address, declare
+from lancetable.format.encoding.kernels.compiled import declared
+from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address
 from lancetable.format.encoding.repdef import Layer, Layers, Mask, Node
 
 _NAME = "lt_list_scan"
@@ -129,13 +129,8 @@ def _list_validity(levels: Levels | None, layer: Layer, taken: int) -> Mask | No
 
 
 def _load() -> Any:  # noqa: ANN401 - a function of ctypes
-    if LIBRARY is None:
-        return None
-    try:
-        declare(LIBRARY.dll, {_NAME: (COUNT, (POINTER,) * 5 + (COUNT,) + (POINTER,) * 4)})
-    except AttributeError:  # a library of another release
-        return None
-    return getattr(LIBRARY.dll, _NAME)
+    dll = declared({_NAME: (COUNT, (POINTER,) * 5 + (COUNT,) + (POINTER,) * 4)})
+    return dll and getattr(dll, _NAME)
 
 
 _SCAN = _load()

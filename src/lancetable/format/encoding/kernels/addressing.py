@@ -106,13 +106,4 @@ class Gather:
         self.text.argtypes = (pointer, word, word, pointer)
 
 
-def _load() -> Gather | None:
-    if LIBRARY is None:
-        return None
-    try:
-        return Gather(LIBRARY.dll)
-    except AttributeError:  # a library of another release
-        return None
-
-
-GATHER = _load()
+GATHER = None if LIBRARY is None else Gather(LIBRARY.dll)

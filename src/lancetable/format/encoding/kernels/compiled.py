@@ -10,6 +10,7 @@ import ctypes
 import os
 import sys
 import warnings
+from typing import Any
 
 from lancetable.errors import UnsupportedError
 from lancetable.format.encoding.base import Bytes, Integers, Levels
@@ -184,4 +185,14 @@ def _load() -> Library | None:
 
 
 LIBRARY = _load()
+
+
+def declared(signatures: Signatures) -> Any:  # noqa: ANN401 - a library of ctypes
+    """Return the library with some functions described; None when NumPy does their work."""
+    if LIBRARY is None:
+        return None
+    declare(LIBRARY.dll, signatures)
+    return LIBRARY.dll
+
+
 NAME = "numpy" if LIBRARY is None else "c"

@@ -1,13 +1,11 @@
 """In which order do numbers ascend?"""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from lancetable.format.encoding.base import Integers
-from lancetable.format.encoding.kernels.compiled import LIBRARY
-from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address, declare
+from lancetable.format.encoding.kernels.compiled import declared
+from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address
 
 _SIGNATURES = {"lt_order": (None, (POINTER, COUNT, POINTER, POINTER))}
 _FEWEST = 256
@@ -27,14 +25,4 @@ def ascending_order(values: npt.NDArray[np.uint64]) -> Integers:
     return order
 
 
-def _load() -> Any:  # noqa: ANN401 - a library of ctypes
-    if LIBRARY is None:
-        return None
-    try:
-        declare(LIBRARY.dll, _SIGNATURES)
-    except AttributeError:  # a library of another release
-        return None
-    return LIBRARY.dll
-
-
-_DLL = _load()
+_DLL = declared(_SIGNATURES)

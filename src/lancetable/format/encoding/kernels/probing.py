@@ -5,14 +5,14 @@ hashed keys do the same for other writers: a filter has blocks of eight words of
 key sets one bit in every word of its block.
 """
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from lancetable.format.encoding.base import Bytes, Integers
-from lancetable.format.encoding.kernels.compiled import LIBRARY
-from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address, declare
+from lancetable.format.encoding.kernels.compiled import declared
+from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address
 
 Codes: TypeAlias = npt.NDArray[np.uint64]
 
@@ -86,14 +86,4 @@ def mark_keys(words: npt.NDArray[np.uint32], hashes: Codes) -> None:
     by_block[block[firsts]] |= np.bitwise_or.reduceat(bits, firsts, axis=1).T
 
 
-def _load() -> Any:  # noqa: ANN401 - a library of ctypes
-    if LIBRARY is None:
-        return None
-    try:
-        declare(LIBRARY.dll, _SIGNATURES)
-    except AttributeError:  # a library of another release
-        return None
-    return LIBRARY.dll
-
-
-_DLL = _load()
+_DLL = declared(_SIGNATURES)

@@ -4,13 +4,13 @@ Both return None when there is no library or when the table is damaged: the NumP
 callers then reads it, or says what is wrong.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from lancetable.format.encoding.base import Bytes, Integers
-from lancetable.format.encoding.kernels.compiled import LIBRARY
-from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address, declare
+from lancetable.format.encoding.kernels.compiled import declared
+from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address
 
 _SIGNATURES = {
     "lt_chunk_table": (COUNT, (POINTER,) + (COUNT,) * 4 + (POINTER,) * 3),
@@ -65,14 +65,4 @@ def row_firsts(data: Bytes, chunks: int, rows: int) -> Integers | None:
     return firsts
 
 
-def _load() -> Any:  # noqa: ANN401 - a library of ctypes
-    if LIBRARY is None:
-        return None
-    try:
-        declare(LIBRARY.dll, _SIGNATURES)
-    except AttributeError:  # a library of another release
-        return None
-    return LIBRARY.dll
-
-
-_DLL = _load()
+_DLL = declared(_SIGNATURES)
