@@ -7,6 +7,7 @@ repeated and the fragment is the same.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -129,22 +130,28 @@ def _batches(task: ExtendTask, readers: Readers, stored: Schema) -> Iterator[pa.
     old = task.part.manifest.schema
     planned = plan(old, ScanRequest(inputs, blobs="bytes"))
     reader = readers[0]
-    filler: dict[int, pa.Array] | None = None
-    for start, stop in _ranges(planned, readers, task.batch_rows):
-        live = reader.live_offsets(start, stop)
+    filler = cache(lambda: _filler(task, new, planned, readers))
+
+    # A function, so that of the rows that were read nothing is held while the new ones are written.
+    def extended(start: int, stop: int) -> pa.RecordBatch:
+        rows = stop - start
+        is_whole = reader.live_rows_within(start, stop) == rows
+        live = range(start, stop) if is_whole else reader.live_offsets(start, stop)
         batch = _read(planned, readers, live)
         made = _make(task, new, batch, f"{start}-{stop}")
         values = dict(zip(task.new_ids, made, strict=True))
-        if len(live) < stop - start:
-            if filler is None:
-                filler = _filler(task, new, planned, readers)
-            batch = _spread_batch(batch, live - start, stop - start)
+        if not isinstance(live, range):
+            places = live - start
+            batch = _spread_batch(batch, places, rows)
             values = {
-                id_: _spread(array, live - start, stop - start, filler.get(id_))
+                id_: _spread(array, places, rows, filler().get(id_))
                 for id_, array in values.items()
             }
         arrays = [_nested(field, values, batch) for field in stored.fields]
-        yield pa.RecordBatch.from_arrays(arrays, [field.name for field in stored.fields])
+        return pa.RecordBatch.from_arrays(arrays, [field.name for field in stored.fields])
+
+    for start, stop in _ranges(planned, readers, task.batch_rows):
+        yield extended(start, stop)
 
 
 def first_batch(
@@ -169,7 +176,7 @@ def _ranges(planned: ScanPlan, readers: Readers, batch_rows: int) -> Iterator[tu
         yield window.start, window.stop
 
 
-def _read(planned: ScanPlan, readers: Readers, offsets: Offsets) -> pa.RecordBatch:
+def _read(planned: ScanPlan, readers: Readers, offsets: Offsets | range) -> pa.RecordBatch:
     names = planned.schema.names
     if not names:
         return pa.RecordBatch.from_arrays([pa.nulls(len(offsets))], [""])

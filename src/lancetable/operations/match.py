@@ -69,7 +69,8 @@ def find_rows(task: FindTask) -> list[Found]:
         return list(_everything(task.part))
     readers = Readers(task.part)
     planned = plan(task.part.manifest.schema, ScanRequest(columns=(ROW_ADDRESS,), where=task.where))
-    pieces = execute.run(planned, readers, ScanOptions(threads=task.threads))
+    options = ScanOptions(threads=task.threads)
+    pieces = execute.run(planned, readers, options, is_stream=True)
     with collector_paused(len(readers)):
         chunks = [chunk for piece in pieces for chunk in piece.columns[0]]
     if not chunks:

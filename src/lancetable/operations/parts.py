@@ -86,14 +86,14 @@ def cut_offsets(plan: ScanPlan, readers: Readers, offsets: Offsets) -> Iterator[
         yield offsets[first : first + step]
 
 
-def read_rows(plan: ScanPlan, reader: FragmentReader, offsets: Offsets) -> Piece:
+def read_rows(plan: ScanPlan, reader: FragmentReader, offsets: Offsets | range) -> Piece:
     """Return rows of a fragment, live or not, by their offsets, which ascend."""
     count = len(offsets)
     if not count:
         return Piece(0, [[] for _ in plan.types])
     first, last = int(offsets[0]), int(offsets[-1]) + 1
     columns: Columns
-    if last - first == count:
+    if isinstance(offsets, range) or last - first == count:
         columns = reader.read(plan.late, range(first, last))
     elif count < plan.gather_below * (last - first):
         columns = reader.read(plan.late, offsets)
