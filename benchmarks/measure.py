@@ -15,6 +15,8 @@ from benchmarks.peers import Handle, Peer
 from benchmarks.rows import SEED
 
 _BUDGET_SECONDS = 2.0
+_TURN_SECONDS = 0.1
+_LONGEST_TURN = 10
 _LONG_SECONDS = 0.01
 _COMPARED = ("ours", "pylance")
 _OTHERS = 3
@@ -100,23 +102,31 @@ class _Bench:
         ).tolist()
         return rows
 
-    def call(self, peer: Peer, rows: list[int]) -> tuple[float, object]:
-        """Run the case once and return its sample and its result."""
+    def turn(self, peer: Peer, draws: Sequence[list[int]]) -> tuple[list[float], object]:
+        """Run the case once for each draw, and return the samples with the last result."""
         if peer.name not in self._tables:
             self._tables[peer.name] = peer.open(self._uri)
-        subject = Subject(peer, self._uri, self._tables[peer.name], rows)
+        subject = Subject(peer, self._uri, self._tables[peer.name], [])
         run = self.case.run
         is_memory = self.case.unit is Unit.BYTES
         if self.case.prepare is not None:
             subject = self.case.prepare(subject)
+        samples = []
+        result: object = None
         try:
-            start = time.perf_counter()
-            result = run(subject)
-            seconds = time.perf_counter() - start
+            for rows in draws:
+                drawn = subject._replace(rows=rows)
+                # What the last call gave is let go of before the clock starts.
+                result = None
+                start = time.perf_counter()
+                result = run(drawn)
+                seconds = time.perf_counter() - start
+                is_size = isinstance(result, int) and is_memory
+                samples.append(float(result) if is_size else seconds)
         finally:
             if self.case.settle is not None:
                 self.case.settle(subject)
-        return (float(result) if isinstance(result, int) and is_memory else seconds), result
+        return samples, result
 
     def attempt(self, peer: Peer, rows: list[int]) -> object:
         """Run the case once; remember the peer's error, if any, and return None then."""
@@ -125,7 +135,7 @@ class _Bench:
             return None
         # A peer that fails must not end the run.
         try:
-            return self.call(peer, rows)[1]
+            return self.turn(peer, [rows])[1]
         except Exception as error:
             self.errors[peer.name] = f"{type(error).__name__}: {error}"
             return None
@@ -143,29 +153,40 @@ class _Bench:
         return all(_is_same(results[0], other) for other in results[1:])
 
 
-def _rounds(bench: _Bench, peers: Sequence[Peer], repeat: int | None) -> int:
-    """Choose how many rounds fit into the time of one case, after a round to warm up."""
-    fixed = repeat or bench.case.repeats
-    if fixed:
-        return fixed
+class _Pace(NamedTuple):
+    """How often the peers take turns, and how many calls a turn has."""
+
+    rounds: int
+    calls: int
+
+
+def _pace(bench: _Bench, peers: Sequence[Peer], repeat: int | None) -> _Pace:
+    """Choose what fits into the time of one case, after a round to warm up."""
+    case = bench.case
+    if repeat or case.repeats:
+        return _Pace(repeat or case.repeats or 1, case.calls)
     rows = bench.draw()
-    start = time.perf_counter()
-    for peer in peers:
-        bench.call(peer, rows)
-    seconds = time.perf_counter() - start
+    seconds = [sum(bench.turn(peer, [rows])[0]) for peer in peers]
+    calls = max(1, min(_LONGEST_TURN, int(_TURN_SECONDS / max(seconds))))
     # An even number, so that each peer is first equally often.
-    return 2 * max(3, min(100, int(_BUDGET_SECONDS / seconds / 2)))
+    fitting = int(_BUDGET_SECONDS / sum(seconds) / calls / 2)
+    return _Pace(2 * max(3, min(100, fitting)), calls)
 
 
 def _sample(
-    bench: _Bench, peers: Sequence[Peer], rounds: int, samples: dict[str, list[float]]
+    bench: _Bench, peers: Sequence[Peer], pace: _Pace, samples: dict[str, list[float]]
 ) -> None:
-    for number in range(rounds):
-        drawn = bench.draw()
+    """Let the peers take turns.
+
+    Where a turn has several calls its first is not counted: for whoever comes next it would tell
+    of the caches and the threads that the one before has left behind, not of the operation.
+    """
+    for number in range(pace.rounds):
+        draws = [bench.draw() for _ in range(pace.calls)]
         for peer in peers if number % 2 else reversed(peers):
-            sample = bench.call(peer, drawn)[0]
-            samples[peer.name].append(sample)
-            if bench.case.unit is Unit.SECONDS and sample > _LONG_SECONDS:
+            made = bench.turn(peer, draws)[0]
+            samples[peer.name] += made[1:] or made
+            if bench.case.unit is Unit.SECONDS and max(made) > _LONG_SECONDS:
                 gc.collect()
 
 
@@ -182,10 +203,11 @@ def measure(
     try:
         # The two that are compared take turns; how slow the others are must not cost them rounds.
         main = [peer for peer in working if peer.name in _COMPARED]
-        _sample(bench, main, _rounds(bench, main, repeat) if main else 0, samples)
+        if main:
+            _sample(bench, main, _pace(bench, main, repeat), samples)
         for peer in working:
             if peer not in main:
-                _sample(bench, [peer], min(repeat or _OTHERS, _OTHERS), samples)
+                _sample(bench, [peer], _Pace(min(repeat or _OTHERS, _OTHERS), 1), samples)
     finally:
         gc.enable()
     failed = {name: Samples(error=text) for name, text in bench.errors.items()}

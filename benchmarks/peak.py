@@ -20,6 +20,7 @@ _STATUS = Path("/proc/self/status")
 _PAUSE_SECONDS = 0.002
 WRITTEN = 10_000_000
 UPSERTED = 2_000_000
+TAKEN = 10_000
 COMPACTED_WITHIN = {"compact": 256 * 1024 * 1024, "compact_little": 64 * 1024 * 1024}
 
 
@@ -52,8 +53,28 @@ def _stream(peer: str, uri: str) -> int:
     return sum(batch.num_rows for batch in load_peer(peer).open(uri).stream())
 
 
+def _filter(peer: str, uri: str) -> int:
+    return load_peer(peer).open(uri).scan(where="id % 100 = 7").num_rows
+
+
+def _take(peer: str, uri: str) -> int:
+    table = load_peer(peer).open(uri)
+    taken = range(0, table.count(), max(1, table.count() // TAKEN))
+    return table.take(list(taken)).num_rows
+
+
 def _write(peer: str, uri: str) -> int:
     load_peer(peer).create(uri, _reader(rows.batches(WRITTEN)))
+    return load_peer(peer).open(uri).count()
+
+
+def _delete(peer: str, uri: str) -> int:
+    load_peer(peer).open(uri).delete("id % 100 = 7")
+    return load_peer(peer).open(uri).count()
+
+
+def _add_column(peer: str, uri: str) -> int:
+    load_peer(peer).open(uri).add_column("twice", "val * 2")
     return load_peer(peer).open(uri).count()
 
 
@@ -81,7 +102,11 @@ def _compact(task: str, peer: str, uri: str) -> int:
 
 TASKS: dict[str, Callable[[str, str], int]] = {
     "stream": _stream,
+    "filter": _filter,
+    "take": _take,
     "write": _write,
+    "delete": _delete,
+    "add_column": _add_column,
     "update": _update,
     "update_half": _update_half,
     "merge": _merge,

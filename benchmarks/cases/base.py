@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from benchmarks.peers import Handle, Peer
 
+PEAK_TARGET = 1.25
+"""Least accepted ratio of memory: ours is at most four fifths of pylance's."""
+
 
 class Unit(Enum):
     """What a sample of a case counts."""
@@ -37,13 +40,15 @@ class Case:
     table: str
     """The name of the table in `benchmarks.data`."""
     run: Callable[[Subject], object]
-    target: float | None = None
-    """Least accepted ratio of pylance's median to ours; None for cases without a target."""
+    target: float = 1
+    """Least accepted ratio of pylance's median to ours; nothing may be slower than pylance."""
     draws: int = 0
     """How many random positions the function wants."""
     unit: Unit = Unit.SECONDS
     repeats: int | None = None
-    """A fixed number of repeats, for cases that start processes."""
+    """A fixed number of repeats, for cases that start processes or change a table."""
+    calls: int = 1
+    """How many calls one repeat makes in a row; cases without fixed repeats make what fits."""
     prepare: Callable[[Subject], Subject] | None = None
     """What happens before the clock starts, for cases that change a table: a copy of it."""
     settle: Callable[[Subject], None] | None = None

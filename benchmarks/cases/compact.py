@@ -3,7 +3,7 @@
 import json
 from functools import partial
 
-from benchmarks.cases.base import Case, Subject, Unit
+from benchmarks.cases.base import PEAK_TARGET, Case, Subject, Unit
 from benchmarks.cases.write import copied, removed
 from benchmarks.child import run_child
 from benchmarks.peak import COMPACTED_WITHIN
@@ -44,7 +44,7 @@ def _peak_case(name: str, title: str, task: str) -> Case:
         title,
         "wide",
         partial(_peak, task),
-        1,
+        PEAK_TARGET,
         unit=Unit.BYTES,
         repeats=2,
         prepare=worn,
@@ -59,7 +59,7 @@ CASES = (
         "compact 100 small fragments",
         "small",
         compact,
-        1.5,
+        2,
         repeats=6,
         prepare=copied,
         settle=removed,
@@ -81,7 +81,7 @@ CASES = (
         "compact fragments of 1,000 rows",
         "tiny",
         compact,
-        1.5,
+        2,
         repeats=6,
         prepare=copied,
         settle=removed,

@@ -42,7 +42,7 @@ def cleanup(subject: Subject) -> int:
     return subject.table.cleanup()
 
 
-def _changing(name: str, title: str, table: str, run: object, target: float | None) -> Case:
+def _changing(name: str, title: str, table: str, run: object, target: float) -> Case:
     return Case(
         name, title, table, run, target, repeats=6, prepare=copied, settle=removed, is_change=True
     )  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ CASES = (
         settle=removed,
         is_change=True,
     ),
-    _changing("tag", "create a tag", "single", tag, None),
-    _changing("branch", "create a branch of 1,000 fragments", "fragments", branch, None),
+    _changing("tag", "create a tag", "single", tag, 1),
+    _changing("branch", "create a branch of 1,000 fragments", "fragments", branch, 1),
     _changing("update_stable", "update 1 % with stable row ids", "stable", update, 1),
 )
