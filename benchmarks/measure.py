@@ -18,7 +18,8 @@ _BUDGET_SECONDS = 2.0
 _TURN_SECONDS = 0.1
 _LONGEST_TURN = 10
 _LONG_SECONDS = 0.01
-_COMPARED = ("ours", "pylance")
+COMPARED = ("ours", "pylance")
+"""The peers whose times make the ratio."""
 _OTHERS = 3
 """Rounds of the peers that stand beside the comparison."""
 
@@ -202,7 +203,7 @@ def measure(
     gc.disable()
     try:
         # The two that are compared take turns; how slow the others are must not cost them rounds.
-        main = [peer for peer in working if peer.name in _COMPARED]
+        main = [peer for peer in working if peer.name in COMPARED]
         if main:
             _sample(bench, main, _pace(bench, main, repeat), samples)
         for peer in working:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import plot, results
+from benchmarks.measure import COMPARED
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 PLOTS = PAGE.with_suffix("")
@@ -19,10 +20,15 @@ _INTRODUCTION = """# Benchmarks
 
 Written by `make bench`; `make bench-smoke` is the same with small tables in two minutes. All peers
 are measured in one run on the same rows. pylance and lancetable take turns, so the ratio is worth
-more than the times; `memcpy` and raw write speed tell how busy the machine was. Parquet and Delta
-hold the same rows in their own formats and have no figure where they have no such operation.
+more than the times; `memcpy` and raw write speed tell how busy the machine was. In a turn of short
+calls the first is not counted: it tells of the caches and threads that the other library left
+behind. Parquet and Delta hold the same rows in their own formats and have no figure where they have
+no such operation. Peak RSS counts mapped pages of files, which the system drops when it needs the
+memory; anonymous RSS does not.
 
 """
+_LINEAR = 1.15
+"""Up to this power of the size a time counts as growing in line with it; the rest is noise."""
 
 
 def write_docs(run: dict[str, Any]) -> Path:
@@ -71,6 +77,7 @@ def _growth(run: dict[str, Any]) -> Iterator[str]:
             cases.setdefault(entry["name"], []).append(entry)
     if cases:
         yield "## Growth\n"
+        yield _powers(cases)
     for name, entries in cases.items():
         lines = {
             peer: [
@@ -84,6 +91,28 @@ def _growth(run: dict[str, Any]) -> Iterator[str]:
         drawn = {peer: line for peer, line in lines.items() if line}
         if drawn:
             yield _plot(name, title, plot.curves(title, entries[0]["table"], drawn))
+
+
+def _powers(cases: dict[str, list[dict[str, Any]]]) -> str:
+    """Return how the times of both libraries grow, as powers of the size."""
+    lines = [
+        "From the second largest size to the largest one the time grows with this power of the",
+        f"size: 1 is in line with it, 2 its square. More than {_LINEAR:g} is marked.",
+        "",
+        _row(["case", "sizes", *COMPARED]),
+        _row(["---", "---", *["---:"] * len(COMPARED)]),
+    ]
+    for entries in cases.values():
+        shown = [results.growth_power(entries, peer) for peer in COMPARED]
+        sizes = " to ".join(f"{entry['size']:,}" for entry in entries[-2:])
+        lines.append(_row([entries[0]["title"], sizes, *map(_power_text, shown)]))
+    return "\n".join(lines) + "\n"
+
+
+def _power_text(power: float | None) -> str:
+    if power is None:
+        return "-"
+    return f"**{power:.2f}**" if power > _LINEAR else f"{power:.2f}"
 
 
 def _row(cells: list[str]) -> str:

@@ -1,6 +1,8 @@
 """How is a run stored, and how is one of its values written for people?"""
 
 import json
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,19 @@ def load(path: Path) -> dict[str, Any]:
 def newest() -> Path | None:
     """Return the last run in the results folder."""
     return max(FOLDER.glob("*.json"), default=None)
+
+
+def growth_power(entries: Sequence[dict[str, Any]], peer: str) -> float | None:
+    """Return with which power of the size a peer's time grows between the two largest sizes."""
+    known = [
+        (entry["size"], entry["peers"][peer]["median"])
+        for entry in entries
+        if "median" in entry["peers"].get(peer, {})
+    ]
+    if len(known) < 2:
+        return None
+    (size, time), (larger, longer) = known[-2:]
+    return math.log(longer / time) / math.log(larger / size)
 
 
 def _amount(value: float, unit: str) -> str:

@@ -21,7 +21,14 @@ from benchmarks.measure import measure
 from benchmarks.peers import Peer, load_peer, peer_names
 
 SMOKE_ROUNDS = 2
-_SLOW = ("compact_peak", "compact_little_peak", "grow_versions_append", "merge_peak", "writers_4")
+_SLOW = (
+    "compact_peak",
+    "compact_little_peak",
+    "grow_versions_append",
+    "grow_versions_list",
+    "merge_peak",
+    "writers_4",
+)
 """Cases that a smoke run leaves out: a round takes long, or needs more rows than it has."""
 _STYLES = {"hit": "green", "miss": "red", "": ""}
 

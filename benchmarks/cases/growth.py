@@ -8,11 +8,22 @@ from dataclasses import replace
 import pyarrow as pa
 
 from benchmarks.cases.base import Case, Subject
+from benchmarks.cases.compact import compact
 from benchmarks.cases.filter import count_filter
 from benchmarks.cases.scan import scan_all
 from benchmarks.cases.start import open_latest
 from benchmarks.cases.take import take
-from benchmarks.cases.write import append_tiny, copied, removed
+from benchmarks.cases.versions import versions
+from benchmarks.cases.write import (
+    append_tiny,
+    copied,
+    create,
+    delete,
+    empty,
+    removed,
+    update,
+    upsert,
+)
 
 ROWS = (100_000, 1_000_000, 10_000_000)
 FRAGMENTS = (1, 10, 100, 1_000, 10_000)
@@ -51,11 +62,25 @@ CASES = (
     _growth("grow_rows_scan", "scan all columns, by rows", "rows", scan_all, ROWS),
     _growth("grow_rows_count", "count with a filter, by rows", "rows", count_filter, ROWS),
     _growth("grow_rows_take", "take 100 rows, by rows", "rows", take, ROWS),
+    replace(
+        _growth("grow_rows_write", "write all columns, by rows", "rows", create, ROWS[:2]),
+        repeats=6,
+        prepare=empty,
+        settle=removed,
+    ),
+    _change("grow_rows_delete", "delete 1 %, by rows", delete, ROWS),
+    _change("grow_rows_update", "update 1 %, by rows", update, ROWS),
+    _change("grow_rows_upsert", "upsert 100k rows, by rows", upsert, ROWS),
     _growth("grow_fragments_open", "open, by fragments", "fragments", open_latest, FRAGMENTS),
     _growth("grow_fragments_scan", "scan, by one-row fragments", "fragments", scan_all, FRAGMENTS),
     _growth("grow_versions_open", "open, by versions", "versions", open_latest, VERSIONS),
+    replace(
+        _growth("grow_versions_list", "list versions, by versions", "versions", versions, VERSIONS),
+        repeats=2,
+    ),
     _change("grow_fragments_delete", "delete 1 row, by fragments", delete_one, FRAGMENTS),
     _change("grow_fragments_upsert", "upsert 1 row, by fragments", upsert_one, FRAGMENTS),
+    _change("grow_fragments_compact", "compact, by one-row fragments", compact, FRAGMENTS[1:4]),
     _change("grow_versions_append", "append one row, by versions", append_tiny, VERSIONS),
     _growth("grow_columns_scan", "scan all columns, by columns", "columns", scan_all, COLUMNS),
     _growth("grow_columns_one", "scan one column, by columns", "columns", scan_one, COLUMNS),

@@ -33,8 +33,13 @@ def stream_anonymous(subject: Subject) -> int:
 
 
 def _peak_of(task: str) -> Callable[[Subject], int]:
-    """Return a case's function for the largest resident size of a change."""
+    """Return a case's function for the largest resident size of a task."""
     return lambda subject: _measured(task, subject)["peak"]
+
+
+def _anonymous_of(task: str) -> Callable[[Subject], int]:
+    """Return the same without the mapped pages of files, which the system drops at will."""
+    return lambda subject: _measured(task, subject)["anonymous"]
 
 
 def _reading(name: str, title: str, run: Callable[[Subject], int]) -> Case:
@@ -60,7 +65,9 @@ CASES = (
     _reading("stream_peak", "streaming scan: peak RSS", stream_peak),
     _reading("stream_anonymous", "streaming scan: anonymous RSS", stream_anonymous),
     _reading("filter_peak", "filter 1 %: peak RSS", _peak_of("filter")),
+    _reading("filter_anonymous", "filter 1 %: anonymous RSS", _anonymous_of("filter")),
     _reading("take_peak", "take 10 000 rows: peak RSS", _peak_of("take")),
+    _reading("take_anonymous", "take 10 000 rows: anonymous RSS", _anonymous_of("take")),
     _case("write_peak", "write a stream of 10M rows: peak RSS", "write", is_new=True),
     _case("delete_peak", "delete 1 %: peak RSS", "delete"),
     _case("update_peak", "update 1 %: peak RSS", "update"),
