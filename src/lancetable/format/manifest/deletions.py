@@ -20,7 +20,8 @@ Offsets: TypeAlias = npt.NDArray[np.uint32]
 MOST_IN_ARROW = 4_999
 _MOST_GROWN_IN_ARROW = 5_000
 _ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
-_ARROW_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
+# So few bytes are compressed sooner than another thread wakes up.
+_ARROW_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
 _SMALL = 1 << 20
 _EXPANSION = 256
 
