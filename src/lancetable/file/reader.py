@@ -1,6 +1,6 @@
 """Rows and columns of one data file (2.0, 2.1, 2.2) as Arrow arrays."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import pyarrow as pa
@@ -13,22 +13,25 @@ from lancetable.file.codec import (
     decode_place,
     decode_rows,
 )
-from lancetable.file.documents import json_as_text
 from lancetable.file.drive import drive, run
 from lancetable.file.gathering import FieldCards, FileGather, LeafCards, opened_page
 from lancetable.file.held import hold
 from lancetable.file.leaves import columns_by_walk
+from lancetable.file.listing import page_infos
 from lancetable.file.model import V2_0, FileVersion, Footer, PageInfo
 from lancetable.file.packed import pick_children, stored_field
 from lancetable.file.place import Placed, explained
 from lancetable.file.sights import LeafPlan, Sight, sights_of
+from lancetable.file.stretch import Stretch, stretch_of
 from lancetable.file.strided import Strided, strided
+from lancetable.file.v20 import FileColumns, read_v20
 from lancetable.format.encoding.assemble import LeafRun, assemble, join_runs, leaf_run
 from lancetable.format.encoding.base import Column, Integers, Reading, Rows, scaled
 from lancetable.format.encoding.jsonb import jsonb_to_text
 from lancetable.format.encoding.kernels.addressing import GATHER, Gather
 from lancetable.format.encoding.leaf import kind_of, single_value
-from lancetable.format.encoding.v20.read import bytes_key, read_field, stores_bytes_apart
+from lancetable.format.encoding.repdef import Mask
+from lancetable.format.encoding.stretch import Tests
 from lancetable.format.schema.codec import decode_file_descriptor
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.types import arrow_type
@@ -59,6 +62,7 @@ class FileReader:
         self._plans: dict[int, tuple[Field, list[LeafPlan]]] = {}
         self._strided: dict[int, Strided | None] = {}
         self._cards: dict[int, FieldCards] = {}
+        self._stretches: dict[int, Stretch | None] = {}
         self._gathered: FileGather | None = None
         self._schema: Schema | None = None
         self._rows: int | None = None
@@ -119,7 +123,15 @@ class FileReader:
             return self._read_v20(fields, rows)
         if GATHER is not None and self.file.is_mapped and not isinstance(rows, range):
             return self._gather(GATHER, fields, rows)
+        if isinstance(rows, range) and self.file.is_mapped:
+            return self._read_range(fields, rows)
         return self._decode(fields, rows)
+
+    def match(self, field: Field, rows: range, tests: Tests) -> tuple[Mask, int] | None:
+        """Return which rows pass tests of a column, and how many; None when it must be read."""
+        is_new = self._footer.version != V2_0 and self.file.is_mapped
+        stretch = self._stretch(field) if is_new else None
+        return None if stretch is None else stretch.match(rows, tests)
 
     def cards(self, field: Field) -> FieldCards | None:
         """Return where single rows of a field are found; None when they cannot be gathered."""
@@ -130,6 +142,25 @@ class FileReader:
             found = self._cards[id(field)] = cards
         return found
 
+    def _stretch(self, field: Field) -> Stretch | None:
+        """Return what reads neighbouring rows of a field; None when pages have to."""
+        key = id(field)
+        if key not in self._stretches:
+            self._stretches[key] = stretch_of(field, self.plans_of, self.cards)
+        return self._stretches[key]
+
+    def _read_range(self, fields: Sequence[Field], rows: range) -> list[list[pa.Array]]:
+        found: dict[int, list[pa.Array]] = {}
+        rest: list[Field] = []
+        for field in fields:
+            stretch = self._stretch(field)
+            array = None if stretch is None else stretch.read(rows)
+            if array is None:
+                rest.append(field)
+            else:
+                found[id(field)] = [array]
+        return self._completed(fields, found, rest, rows)
+
     def _gather(
         self, library: Gather, fields: Sequence[Field], rows: Integers
     ) -> list[list[pa.Array]]:
@@ -138,7 +169,17 @@ class FileReader:
         with Placed(self.path, "single rows"):
             found = self._gathered.read(library, fields, rows, self.cards)
         rest = [field for field in fields if id(field) not in found]
-        for field, chunks in zip(rest, self._decode(rest, rows), strict=True):
+        return self._completed(fields, found, rest, rows)
+
+    def _completed(
+        self,
+        fields: Sequence[Field],
+        found: dict[int, list[pa.Array]],
+        rest: Sequence[Field],
+        rows: Rows,
+    ) -> list[list[pa.Array]]:
+        """Read page by page what was not found otherwise."""
+        for field, chunks in zip(rest, self._decode(rest, rows) if rest else (), strict=True):
             found[id(field)] = chunks
         return [found[id(field)] for field in fields]
 
@@ -180,53 +221,16 @@ class FileReader:
 
     def pages(self) -> list[PageInfo]:
         """Describe every page of the file."""
-        names = {number: name for name, number in self._column_names()}
-        found: list[PageInfo] = []
-        for number in range(self._footer.columns):
-            for index, page in enumerate(self._column(number).pages):
-                describe: Callable[[], str] = getattr(page.description, "describe", lambda: "")
-                text = describe() or repr(page.description)
-                sizes = tuple(buffer.size for buffer in page.buffers)
-                name = names.get(number, "")
-                found.append(PageInfo(number, name, index, page.rows, text, sizes))
-        return found
-
-    def _column_names(self) -> Iterator[tuple[str, int]]:
-        numbers = self._column_numbers()
-
-        def names(field: Field, prefix: str) -> Iterator[tuple[str, int]]:
-            name = f"{prefix}{field.name}"
-            if field.id in numbers:
-                yield name, numbers[field.id]
-            for child in field.children:
-                yield from names(child, f"{name}.")
-
-        for field in self.schema.fields:
-            yield from names(field, "")
+        columns = map(self._column, range(self._footer.columns))
+        return page_infos(columns, self.schema, self._column_numbers())
 
     def _descriptor_bytes(self) -> bytes:
         return self._bytes(*self._place(self._footer.buffer_table, 0))
 
     def _read_v20(self, fields: Sequence[Field], rows: Rows) -> list[list[pa.Array]]:
-        numbers = self._column_numbers()
-        readings = []
-        for field in fields:
-            columns: dict[int, Column] = {}
-            for below in field.walk():
-                if below.id in numbers:
-                    columns[below.id] = self._column(numbers[below.id])
-                    if stores_bytes_apart(below, columns):
-                        columns[bytes_key(below.id)] = self._column(numbers[below.id] + 1)
-            readings.append(
-                self._guarded(read_field(field, columns, rows), f"field {field.name!r}")
-            )
-        found = drive(self.file, readings)
+        columns = FileColumns(self.path, self._column_numbers(), self._column)
+        found = read_v20(self.file, columns, fields, rows)
         self._check_lengths(fields, found, len(rows))
-        self._check_text(fields, found)
-        for number, field in enumerate(fields):
-            if any(below.is_json for below in field.walk()):
-                with Placed(self.path, f"field {field.name!r}"):
-                    found[number] = [json_as_text(field, chunk) for chunk in found[number]]
         return found
 
     def _check_lengths(
@@ -240,14 +244,6 @@ class FileReader:
                     f"field {field.name!r}: its pages hold {length} of {count} rows",
                     path=self.path,
                 )
-
-    def _check_text(self, fields: Sequence[Field], found: list[list[pa.Array]]) -> None:
-        """Refuse text that is not UTF-8; later versions are checked while they are decoded."""
-        for field, chunks in zip(fields, found, strict=True):
-            if any("string" in below.logical_type for below in field.walk()):
-                with Placed(self.path, f"field {field.name!r}"):
-                    for chunk in chunks:
-                        chunk.validate(full=True)
 
     def plans_of(self, field: Field) -> list[LeafPlan]:
         """Return the leaves of a field and the columns they are in."""

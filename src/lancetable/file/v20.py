@@ -1,0 +1,57 @@
+"""Rows of a data file of version 2.0, in which every struct and list has a column of its own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from lancetable.file.documents import json_as_text
+from lancetable.file.drive import drive
+from lancetable.file.place import Placed
+from lancetable.format.encoding.base import Column, Reading, Rows
+from lancetable.format.encoding.v20.read import bytes_key, read_field, stores_bytes_apart
+from lancetable.format.schema.model import Field
+from lancetable.store import ReadableFile
+
+
+class FileColumns(NamedTuple):
+    """The columns of a file: its name, which column holds which field, and how to get one."""
+
+    path: str
+    numbers: Mapping[int, int]
+    get: Callable[[int], Column]
+
+
+def read_v20(
+    file: ReadableFile, columns: FileColumns, fields: Sequence[Field], rows: Rows
+) -> list[list[pa.Array]]:
+    """Return for each field its chunks.
+
+    Raises:
+        CorruptError: a page is damaged, or text is not UTF-8.
+    """
+    found = drive(file, [_guarded(columns, field, rows) for field in fields])
+    for number, field in enumerate(fields):
+        with Placed(columns.path, f"field {field.name!r}"):
+            # Text of later versions is checked while it is decoded.
+            if any("string" in below.logical_type for below in field.walk()):
+                for chunk in found[number]:
+                    chunk.validate(full=True)
+            if any(below.is_json for below in field.walk()):
+                found[number] = [json_as_text(field, chunk) for chunk in found[number]]
+    return found
+
+
+def _guarded(columns: FileColumns, field: Field, rows: Rows) -> Reading[list[pa.Array]]:
+    with Placed(columns.path, f"field {field.name!r}"):
+        return (yield from read_field(field, _columns_of(columns, field), rows))
+
+
+def _columns_of(columns: FileColumns, field: Field) -> dict[int, Column]:
+    found: dict[int, Column] = {}
+    for below in field.walk():
+        if below.id in columns.numbers:
+            found[below.id] = columns.get(columns.numbers[below.id])
+            if stores_bytes_apart(below, found):
+                found[bytes_key(below.id)] = columns.get(columns.numbers[below.id] + 1)
+    return found

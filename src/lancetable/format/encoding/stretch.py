@@ -1,0 +1,110 @@
+"""Neighbouring rows of mapped columns, decoded or compared in one compiled walk over their pages.
+
+The pages are told by their records (``cards.py``), which were checked when the pages were opened.
+Whatever has a shape of its own gives None: the open pages then read the same rows themselves, and
+say what is wrong if something is.
+"""
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from lancetable.format.encoding.kernels.addressing import PageRecord, Values
+from lancetable.format.encoding.kernels.compiled import declared
+from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address
+from lancetable.format.encoding.leaf import Kind, Shape
+from lancetable.format.encoding.repdef import Mask
+
+if TYPE_CHECKING:
+    import ctypes
+
+_SIGNATURES = {
+    "lt_stretch_values": (COUNT, (POINTER,) + (COUNT,) * 4 + (POINTER,) * 2),
+    "lt_stretch_compare": (COUNT, (POINTER,) + (COUNT,) * 5 + (POINTER, COUNT, POINTER)),
+}
+_DLL = declared(_SIGNATURES)
+
+_PLAIN = {Values.FLAT, Values.BITS, Values.PACKED}
+_KINDS = {"i": (0, "<qqq"), "u": (1, "<qqQ"), "f": (2, "<qqd")}
+_OPERATORS = {"<": (0, 0), "<=": (1, 0), "==": (2, 0), ">=": (0, 1), ">": (1, 1), "!=": (2, 1)}
+"""The comparison, and whether its opposite is meant: NaN is above every number."""
+
+
+class Records(NamedTuple):
+    """The records of a column's pages in one file."""
+
+    pages: "ctypes.Array[PageRecord]"
+    at: int
+    """The address of the records."""
+
+
+class Test(NamedTuple):
+    """A comparison of every value with a constant of the same type, which is not NaN."""
+
+    operator: str
+    constant: int | float
+
+
+class Tests(NamedTuple):
+    """Comparisons of one column, all of which a row has to pass."""
+
+    type_: int
+    width: int
+    length: int
+    packed: bytes
+
+
+def packed_tests(dtype: "np.dtype[np.generic]", tests: list[Test]) -> Tests:
+    """Return tests of values of a type as compiled code reads them."""
+    code, layout = _KINDS[dtype.kind]
+    packed = [struct.pack(layout, *_OPERATORS[one.operator], one.constant) for one in tests]
+    return Tests(code, dtype.itemsize, len(tests), b"".join(packed))
+
+
+def is_stretch(kind: Kind) -> bool:
+    """Say whether columns of a kind are read this way at all."""
+    return _DLL is not None and kind.shape in {Shape.FIXED, Shape.BOOL}
+
+
+def is_plain(record: PageRecord) -> bool:
+    """Say whether the page of a record is read this way."""
+    return record.kind in _PLAIN and not (record.items or record.rep_kind)
+
+
+def read_stretch(records: Records, rows: range, kind: Kind, *, has_levels: bool) -> pa.Array | None:
+    """Return rows of a column; ``has_levels`` says that some page may know nulls."""
+    count = len(rows)
+    width = kind.width
+    out = pa.allocate_buffer(count * width if width else (count + 7) // 8)
+    validity = pa.allocate_buffer((count + 7) // 8) if has_levels else None
+    nulls = _DLL.lt_stretch_values(
+        records.at,
+        len(records.pages),
+        rows.start,
+        rows.stop,
+        width,
+        out.address,
+        None if validity is None else validity.address,
+    )
+    if nulls < 0:
+        return None
+    return pa.Array.from_buffers(kind.type, count, [validity if nulls else None, out], nulls)
+
+
+def match_stretch(records: Records, rows: range, tests: Tests) -> tuple[Mask, int] | None:
+    """Return which rows of a column pass all tests, and how many do; nulls pass none."""
+    mask = np.empty(len(rows), np.bool_)
+    found: int = _DLL.lt_stretch_compare(
+        records.at,
+        len(records.pages),
+        rows.start,
+        rows.stop,
+        tests.type_,
+        tests.width,
+        tests.packed,
+        tests.length,
+        address(mask),
+    )
+    return None if found < 0 else (mask, found)

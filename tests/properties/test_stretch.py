@@ -1,0 +1,164 @@
+"""Neighbouring rows come from one compiled walk as page by page, in sound and in damaged files."""
+
+import operator
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lancetable.errors import LanceTableError
+from lancetable.file import FileReader
+from lancetable.format.encoding.kernels.compiled import LIBRARY
+from lancetable.format.encoding.stretch import Test as OneTest
+from lancetable.format.encoding.stretch import packed_tests
+from lancetable.store import MemoryFile
+from tests.properties.test_gathering import ROWS, rich_table, written
+from tests.same import assert_same_table
+from tests.strategies import ABILITIES, tables
+from tests.unmapped import CountingFile
+
+needs_kernels = pytest.mark.skipif(LIBRARY is None, reason="there are no compiled kernels")
+
+RANGES = [range(ROWS), range(1), range(3, 1500), range(1023, 1025), range(777, ROWS - 1)]
+COMPARISONS: dict[str, Callable[..., pa.Array]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": lambda values, constant: ~(values <= constant),
+    ">=": lambda values, constant: ~(values < constant),
+}
+
+
+def read(data: bytes, rows: range, *, is_near: bool = True) -> pa.Table:
+    """Read rows of all columns of a file; what is not near is read page by page."""
+    opened = FileReader.open(MemoryFile(data) if is_near else CountingFile(data), "x")
+    fields = opened.schema.fields
+    columns = [pa.chunked_array(chunks) for chunks in opened.read(fields, rows)]
+    return pa.table(columns, names=[field.name for field in fields])
+
+
+@pytest.mark.parametrize("page_bytes", [1 << 9, 1 << 15, 1 << 23])
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_every_way_to_hold_values(version: str, page_bytes: int, tmp_path: Path) -> None:
+    table = rich_table()
+    data = written(table, version, tmp_path, page_bytes)
+    for rows in RANGES:
+        found = read(data, rows)
+        found.validate(full=True)
+        assert_same_table(found, table.slice(rows.start, len(rows)))
+
+
+@needs_kernels
+def test_columns_of_plain_values_come_in_one_piece(tmp_path: Path) -> None:
+    data = written(rich_table(), "2.1", tmp_path, 1 << 9)
+    found = read(data, range(5, ROWS))
+    names = ["packed", "packed_nulls", "flat", "flat_nulls", "bits", "bits_nulls"]
+    assert [found.column(name).num_chunks for name in names] == [1] * len(names)
+
+
+@settings(max_examples=40)
+@given(version=st.sampled_from(["2.1", "2.2"]), data=st.data())
+def test_random_files(
+    version: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    table = data.draw(tables(ABILITIES[version], most_rows=800))
+    if not table.num_rows:
+        return
+    folder = tmp_path_factory.mktemp("stretch")
+    content = written(table, version, folder, data.draw(st.sampled_from([2000, 1 << 20])))
+    start = data.draw(st.integers(0, table.num_rows - 1))
+    rows = range(start, data.draw(st.integers(start + 1, table.num_rows)))
+    assert_same_table(read(content, rows), read(content, rows, is_near=False))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_files_give_what_the_reference_gives(seed: int, tmp_path: Path) -> None:
+    names = ["packed", "packed_nulls", "flat", "flat_nulls", "bits", "bits_nulls", "lists"]
+    sound = written(rich_table().select(names), "2.1", tmp_path)
+    chance = random.Random(seed)
+    for _ in range(40):
+        data = bytearray(sound)
+        for _ in range(chance.choice([1, 4, 40])):
+            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        outcomes = []
+        for is_near in (True, False):
+            try:
+                outcomes.append(read(bytes(data), range(10, ROWS - 3), is_near=is_near))
+            except LanceTableError:
+                outcomes.append(None)
+        walked, reference = outcomes
+        assert (walked is None) == (reference is None)
+        if walked is not None:
+            assert_same_table(walked, reference)
+
+
+def numbers(dtype: str) -> pa.Array:
+    """Values of a type with its ends, with nulls, and NaN where there is one."""
+    rng = np.random.default_rng(7)
+    kind = np.dtype(dtype)
+    if kind.kind == "f":
+        values = rng.standard_normal(ROWS).astype(kind)
+        values[::97], values[5::97], values[7::97] = np.nan, np.inf, -0.0
+    else:
+        ends = np.iinfo(kind)
+        values = rng.integers(ends.min, ends.max, ROWS, kind, endpoint=True)
+        values[::2] = rng.integers(0, 100, len(values[::2])).astype(kind)
+    return pa.array(values, mask=rng.random(ROWS) < 0.1)
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    "dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"], ids=str
+)
+def test_comparisons(dtype: str, tmp_path: Path) -> None:
+    nullable = numbers(dtype)
+    table = pa.table({"some": nullable, "all": pc.fill_null(nullable, 50)})
+    content = written(table, "2.1", tmp_path, 1 << 13)
+    # An odd place makes the values unaligned in memory.
+    moved = cast("bytes", memoryview(b"x" + content)[1:])
+    kind = np.dtype(dtype)
+    constants = [50, 0, 99, *([-0.25, 1e9] if kind.kind == "f" else [])]
+    for data in (content, moved):
+        opened = FileReader.open(MemoryFile(data), "x")
+        for field in opened.schema.fields:
+            for rows in RANGES:
+                column = table.column(field.name).slice(rows.start, len(rows)).combine_chunks()
+                values = pc.fill_null(column, 0).to_numpy()
+                is_there = column.is_valid().to_numpy(zero_copy_only=False)
+                for constant in constants:
+                    for sign, compared in COMPARISONS.items():
+                        tests = packed_tests(kind, [OneTest(sign, constant)])
+                        mask, found = opened.match(field, rows, tests) or (None, 0)
+                        expected = compared(values, kind.type(constant)) & is_there
+                        assert mask is not None
+                        assert np.array_equal(mask, expected), (field.name, rows, sign, constant)
+                        assert found == np.count_nonzero(expected)
+
+
+@needs_kernels
+def test_several_comparisons_must_all_be_true(tmp_path: Path) -> None:
+    table = pa.table({"n": pa.array(np.arange(ROWS))})
+    opened = FileReader.open(MemoryFile(written(table, "2.1", tmp_path)), "x")
+    between = packed_tests(np.dtype("i8"), [OneTest(">=", 1000), OneTest("<", 1010)])
+    mask, found = opened.match(opened.schema.fields[0], range(ROWS), between) or (None, 0)
+    assert mask is not None
+    assert found == 10
+    assert np.flatnonzero(mask).tolist() == list(range(1000, 1010))
+
+
+@needs_kernels
+def test_what_has_a_shape_of_its_own_is_not_compared(tmp_path: Path) -> None:
+    opened = FileReader.open(MemoryFile(written(rich_table(), "2.1", tmp_path)), "x")
+    tests = packed_tests(np.dtype("i8"), [OneTest("<", 5)])
+    fields = {field.name: field for field in opened.schema.fields}
+    assert opened.match(fields["packed"], range(ROWS), tests) is not None
+    for name in ("few", "constant", "sorted", "text", "lists", "struct", "bits", "vector"):
+        assert opened.match(fields[name], range(ROWS), tests) is None, name
