@@ -1,16 +1,14 @@
-"""Versions of a table: finding one, opening it, and the names given to some of them."""
+"""Versions of a table: finding one, opening it, and the names given to some of them.
 
-from lancetable.commit.refs import BranchInfo, TagInfo, branches, tags
+Names stand in ``refs``, which most who open a table do not need.
+"""
+
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import VersionInfo, list_versions, load
 
 __all__ = [
-    "BranchInfo",
     "Snapshot",
-    "TagInfo",
     "VersionInfo",
-    "branches",
     "list_versions",
     "load",
-    "tags",
 ]

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, cast
 
-from lancetable.commit import refs
 from lancetable.commit.seen import Seen
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.errors import (
@@ -53,6 +52,8 @@ class _Found(NamedTuple):
     version: int
     path: str
     data: bytes
+    scheme: Scheme = Scheme.V2
+    """How the manifest is named, where it was found by its number."""
 
 
 def load(
@@ -73,17 +74,12 @@ def load(
         CorruptError: a file that was needed is damaged.
         UnsupportedError: the version needs something this release cannot read.
     """
-    if sum(wish is not None for wish in (version, tag, as_of)) > 1:
+    if (version, tag, as_of).count(None) < 2:
         raise InputError("ask for one of version, tag and as_of, not for several")
-    if tag is not None:
-        if branch is not None:
-            raise InputError(f"tag {tag!r} belongs to a branch by itself; leave the branch out")
-        named = refs.read_tag(location.open(), tag)
-        version, branch = named.version, named.branch
-    if branch in {None, refs.MAIN}:
-        branch, store = None, location.open()
-    else:
-        store = location.child(refs.branch_folder(branch or "")).open()
+    place = location
+    if tag is not None or branch is not None:
+        place, branch, version = _named(location, tag, branch, version)
+    store = place.open()
     found = _find(location, store, branch, version, as_of)
     try:
         manifest = _decoded(store, found)
@@ -95,6 +91,22 @@ def load(
             path=cause.path,
         ) from cause
     return Snapshot(location, store, manifest, found.path, branch or manifest.branch)
+
+
+def _named(
+    location: TableLocation, tag: str | None, branch: str | None, version: int | None
+) -> tuple[TableLocation, str | None, int | None]:
+    """Return the folder and the branch that are asked for, and the version a tag stands for."""
+    from lancetable.commit import refs  # noqa: PLC0415 - seldom needed
+
+    if tag is not None:
+        if branch is not None:
+            raise InputError(f"tag {tag!r} belongs to a branch by itself; leave the branch out")
+        named = refs.read_tag(location.open(), tag)
+        version, branch = named.version, named.branch
+    if branch is None or branch == refs.MAIN:
+        return location, None, version
+    return location.child(refs.branch_folder(branch)), branch, version
 
 
 def _decoded(store: Store, found: _Found) -> Manifest:
@@ -172,6 +184,8 @@ def _find(
 
 def _no_table(location: TableLocation, store: Store, branch: str | None) -> LanceTableError:
     if branch is not None:
+        from lancetable.commit import refs  # noqa: PLC0415 - seldom needed
+
         main = location.open()
         if any(True for _ in main.list(VERSIONS)):
             return refs.missing_branch(main, branch)
@@ -216,7 +230,7 @@ def _numbered(store: Store, version: int) -> _Found | None:
     for scheme in schemes:
         path = manifest_path(version, scheme)
         try:
-            return _Found(version, path, store.read(path))
+            return _Found(version, path, store.read(path), scheme)
         except FileNotFoundInStoreError:
             continue
     return None
@@ -239,16 +253,14 @@ def _latest(store: Store) -> _Found | None:
 
 
 def _newest_after(store: Store, found: _Found) -> _Found | None:
-    name = parse_manifest_name(found.path.rpartition("/")[2])
-    scheme = name.scheme if name else Scheme.V2
     newest = found.version
-    while store.exists(manifest_path(newest + 1, scheme)):
+    while store.exists(manifest_path(newest + 1, found.scheme)):
         newest += 1
         if newest - found.version > _MAX_PROBES:
             return _latest_listed(store)
     if newest == found.version:
         return found
-    path = manifest_path(newest, scheme)
+    path = manifest_path(newest, found.scheme)
     return _Found(newest, path, store.read(path))
 
 

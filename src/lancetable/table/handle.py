@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from lancetable.fragment.writer import WriteOptions
 
 
+_DURABILITIES = {one.value: one for one in Durability}
+
+
 class Table(VersionedTable, FollowingTable, CompactingTable, UpkeepTable):
     """One version of a table. ``refresh`` and ``checkout`` move it to another, and so do writes."""
 
@@ -162,10 +165,9 @@ def _location(
     manifest_store: ManifestStore | None,
     commit_lock: "CommitLock | None",
 ) -> TableLocation:
-    known = {one.value: one for one in Durability}
-    wanted = known.get(durability) if isinstance(durability, str) else durability
+    wanted = _DURABILITIES.get(durability) if isinstance(durability, str) else durability
     if wanted is None:
-        raise InputError(f"durability is {durability!r}; use one of {', '.join(known)}")
+        raise InputError(f"durability is {durability!r}; use one of {', '.join(_DURABILITIES)}")
     if not isinstance(uri, str | PathLike):
         raise InputError(f"the address of a table is a text or a path, not {uri!r}")
     return locate(

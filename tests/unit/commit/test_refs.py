@@ -7,8 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancetable.commit import branches, tags
-from lancetable.commit.refs import is_branch_name, is_tag_name, read_branch, read_tag
+from lancetable.commit.refs import (
+    branches,
+    is_branch_name,
+    is_tag_name,
+    read_branch,
+    read_tag,
+    tags,
+)
 from lancetable.errors import CorruptError, InputError, RefNotFoundError
 from lancetable.store import TableLocation
 from lancetable.store.memory import MemoryStore

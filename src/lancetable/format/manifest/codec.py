@@ -69,8 +69,9 @@ def _decode(data: bytes, path: str) -> Manifest:
         writer_flags=message.writer_feature_flags,
         timestamp=_timestamp(message.timestamp) if message.HasField("timestamp") else None,
         branch=message.branch if message.HasField("branch") else None,
-        config=dict(message.config),
-        table_metadata=dict(message.table_metadata),
+        # An empty map of a message takes longer to copy than to ask.
+        config=dict(message.config) if message.config else {},
+        table_metadata=dict(message.table_metadata) if message.table_metadata else {},
         base_paths=_base_paths(message.base_paths),
         data_format=message.data_format.version,
         writer=_writer(message),
@@ -182,6 +183,8 @@ def _counts_rightly(message: table_pb2.Manifest) -> bool:
 
 
 def _base_paths(messages: Sequence[table_pb2.BasePath]) -> tuple[BasePath, ...]:
+    if not messages:
+        return ()
     bases = decode_base_paths(messages)
     if len({base.id for base in bases}) != len(bases):
         raise CorruptError("two base paths share one id")
