@@ -19,6 +19,7 @@ from lancetable.file.place import DECODING_FAILURES
 from lancetable.file.sights import LeafPlan, Sight, sights_of
 from lancetable.format.encoding.assemble import LeafRun, assemble
 from lancetable.format.encoding.base import Integers, Page
+from lancetable.format.encoding.batches import FlatTake, Words, is_flat
 from lancetable.format.encoding.cards import card_of, full_layers
 from lancetable.format.encoding.entries import Layout, OpenPage
 from lancetable.format.encoding.gather import Missing, Places, gather, gather_plan, places_of
@@ -136,6 +137,10 @@ class GatherSlots:
             found.append(_joined(field, sights, runs[first:last]))
             first = last
         return found
+
+    def flat(self, starts: Words, ready: Words) -> FlatTake | None:
+        """Return what takes rows of all fields at once; None when a field has levels of its own."""
+        return FlatTake(self._library, self._plan, starts, ready) if is_flat(self._plan) else None
 
     def _open(self, missing: Sequence[Missing]) -> None:
         # All are asked for before the first is waited for.

@@ -31,11 +31,14 @@ _Sight: TypeAlias = tuple[OpenFragment, Sequence[FileFields]]
 class _Filled:
     """Slots of which some are filled."""
 
-    __slots__ = ("kept", "ready", "ready_at", "slots", "weight")
+    __slots__ = ("flat", "kept", "ready", "ready_at", "slots", "weight")
 
-    def __init__(self, library: Gather, projection: Projection, fragments: int) -> None:
+    def __init__(self, library: Gather, projection: Projection, starts: "array[int]") -> None:
+        fragments = len(starts) - 1
         self.slots = GatherSlots(library, projection.fields, fragments)
         self.ready = array("B", bytes(fragments + 1))
+        is_whole = len(self.slots.fields) == len(projection.fields)
+        self.flat = self.slots.flat(starts, self.ready) if is_whole else None
         self.ready_at = self.ready.buffer_info()[0]
         self.kept: list[FileReader] = []
         self.weight = 0
@@ -59,9 +62,22 @@ class TableGather:
         self.projection = projection
         self._lock = threading.Lock()
         self._starts = array("q", starts)
-        self._filled = _Filled(library, projection, len(starts) - 1)
+        self._filled = _Filled(library, projection, self._starts)
         fields = {id(field): place for place, field in enumerate(projection.fields)}
         self._numbers = [fields[id(field)] for field in self._filled.slots.fields]
+
+    def gives_batches(self, types: Sequence[pa.DataType]) -> bool:
+        """Say whether ``batch`` can give columns of these types."""
+        flat = self._filled.flat
+        return flat is not None and flat.types == list(types)
+
+    def batch(self, rows: "array[int]", schema: pa.Schema) -> pa.RecordBatch | None:
+        """Return rows by their running number in a table without deletions, as ``by_number``.
+
+        None when one of them is not there, or not yet to be had this way.
+        """
+        flat = self._filled.flat
+        return None if flat is None else flat.read(rows, schema)
 
     def by_number(self, rows: "array[int]") -> Gathered | None:
         """Return rows by their running number in a table without deletions.
@@ -107,7 +123,7 @@ class TableGather:
             filled = self._filled
             wanted = [position for position in positions if not filled.ready[position]]
             if filled.weight > BUDGET:
-                filled = _Filled(self._library, self.projection, len(self._starts) - 1)
+                filled = _Filled(self._library, self.projection, self._starts)
                 wanted = list(positions)
                 self._filled = filled
             found = [self._sight(position) for position in wanted]

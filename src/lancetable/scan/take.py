@@ -12,7 +12,7 @@ import pyarrow as pa
 from lancetable.errors import InputError
 from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS
 from lancetable.fragment.blobs import read_payloads
-from lancetable.fragment.gathering import Gathered
+from lancetable.fragment.gathering import Gathered, TableGather
 from lancetable.fragment.projection import Projection
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.select import Columns, reorder
@@ -23,49 +23,94 @@ from lancetable.store import spread
 Integers: TypeAlias = npt.NDArray[np.int64]
 Numbers: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]] | pa.Array | pa.ChunkedArray
 
+Addresses: TypeAlias = npt.NDArray[np.uint64]
+
 SHOWN = 5
+FEW = 2048
+"""Up to so many rows are taken in one go, into memory of their own."""
 
 
-def take_offsets(plan: ScanPlan, readers: Readers, offsets: Numbers) -> pa.Table:
-    """Return rows by their running number among the live rows of the table.
+class Taker:
+    """Single rows of one plan: what can be prepared before any of them is named."""
 
-    Raises:
-        InputError: there is no row with such a number.
-    """
-    gathered = _by_number(plan, readers, offsets)
-    if gathered is not None:
-        return gathered
-    if len(offsets) == 1 and type(offsets[0]) is int:
-        return _take_one(plan, readers, offsets[0])
-    numbers = _integers(offsets, "offset", np.int64)
-    _check_offsets(numbers, readers.starts[-1])
-    return _table(plan, readers, *_places(readers, numbers))
+    __slots__ = ("_batches", "_plan", "_readers")
+
+    def __init__(self, plan: ScanPlan, readers: Readers) -> None:
+        self._plan = plan
+        self._readers = readers
+        self._batches = _whole_batches(plan, readers)
+
+    def by_offset(self, offsets: Numbers) -> pa.Table:
+        """Return rows by their running number among the live rows of the table.
+
+        Raises:
+            InputError: there is no row with such a number.
+        """
+        batches = self._batches
+        if batches is not None and type(offsets) is list and 0 < len(offsets) <= FEW:
+            rows = _plain_numbers(offsets)
+            batch = None if rows is None else batches.batch(rows, self._plan.schema)
+            if batch is not None:
+                return pa.Table.from_batches((batch,))
+        return self._by_offset(offsets)
+
+    def _by_offset(self, offsets: Numbers) -> pa.Table:
+        plan, readers = self._plan, self._readers
+        gathered = _by_number(plan, readers, offsets)
+        if gathered is not None:
+            return gathered
+        if len(offsets) == 1 and type(offsets[0]) is int:
+            return _take_one(plan, readers, offsets[0])
+        numbers = _integers(offsets, "offset", np.int64)
+        _check_offsets(numbers, readers.starts[-1])
+        return _table(plan, readers, *_places(readers, numbers))
+
+    def by_address(self, addresses: Numbers) -> pa.Table:
+        """Return rows by their address.
+
+        Raises:
+            InputError: an address belongs to no live row.
+        """
+        wanted = _integers(addresses, "row address", np.uint64)
+        return self._at(wanted, wanted, "row address")
+
+    def by_row_id(self, row_ids: Numbers) -> pa.Table:
+        """Return rows by their row id.
+
+        Raises:
+            InputError: a row id belongs to no live row.
+        """
+        wanted = _integers(row_ids, "row id", np.uint64)
+        index = self._readers.row_id_index
+        if index is None:
+            return self._at(wanted, wanted, "row id")
+        addresses, is_known = index.find(wanted)
+        if not is_known.all():
+            raise _unknown("row id", wanted[~is_known])
+        return self._at(addresses, wanted, "row id")
+
+    def _at(self, addresses: Addresses, named: Addresses, what: str) -> pa.Table:
+        places = _places_of_addresses(self._readers, addresses, named, what)
+        return _table(self._plan, self._readers, *places)
 
 
-def take_addresses(plan: ScanPlan, readers: Readers, addresses: Numbers) -> pa.Table:
-    """Return rows by their address.
+def _whole_batches(plan: ScanPlan, readers: Readers) -> TableGather | None:
+    """Return what gives rows as they are in the result; None when more has to be done to them."""
+    is_direct = plan.is_plain and not (plan.extended or plan.blobs or plan.late.system)
+    if not is_direct or readers.has_deletions:
+        return None
+    gather = readers.gather(plan.late)
+    return gather if gather is not None and gather.gives_batches(plan.types) else None
 
-    Raises:
-        InputError: an address belongs to no live row.
-    """
-    wanted = _integers(addresses, "row address", np.uint64)
-    return _table(plan, readers, *_places_of_addresses(readers, wanted, wanted, "row address"))
 
-
-def take_row_ids(plan: ScanPlan, readers: Readers, row_ids: Numbers) -> pa.Table:
-    """Return rows by their row id.
-
-    Raises:
-        InputError: a row id belongs to no live row.
-    """
-    wanted = _integers(row_ids, "row id", np.uint64)
-    index = readers.row_id_index
-    if index is None:
-        return _table(plan, readers, *_places_of_addresses(readers, wanted, wanted, "row id"))
-    addresses, is_known = index.find(wanted)
-    if not is_known.all():
-        raise _unknown("row id", wanted[~is_known])
-    return _table(plan, readers, *_places_of_addresses(readers, addresses, wanted, "row id"))
+def _plain_numbers(offsets: Sequence[int]) -> "array[int] | None":
+    """Return numbers as an array; None when the long way round has to tell what is wrong."""
+    if type(offsets[0]) is not int:
+        return None
+    try:
+        return array("q", offsets)
+    except (TypeError, OverflowError):
+        return None
 
 
 def _by_number(plan: ScanPlan, readers: Readers, offsets: Numbers) -> pa.Table | None:
@@ -73,11 +118,8 @@ def _by_number(plan: ScanPlan, readers: Readers, offsets: Numbers) -> pa.Table |
     if plan.blobs or readers.has_deletions or not isinstance(offsets, list | tuple | range):
         return None
     gather = readers.gather(plan.late)
-    if gather is None or not offsets or type(offsets[0]) is not int:
-        return None
-    try:
-        rows = array("q", offsets)
-    except (TypeError, OverflowError):  # the long way round tells what is wrong with them
+    rows = _plain_numbers(offsets) if offsets else None
+    if gather is None or rows is None:
         return None
     found = gather.by_number(rows)
     if found is None:
@@ -166,7 +208,7 @@ def _places(readers: Readers, numbers: Integers) -> tuple[Integers, Integers]:
 
 
 def _places_of_addresses(
-    readers: Readers, addresses: npt.NDArray[np.uint64], named: npt.NDArray[np.uint64], what: str
+    readers: Readers, addresses: Addresses, named: Addresses, what: str
 ) -> tuple[Integers, Integers]:
     """Return the place of each address; ``named`` is what the caller calls the rows."""
     offsets = (addresses & np.uint64(MAX_OFFSET)).astype(np.int64)

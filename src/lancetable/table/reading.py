@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from lancetable.format.manifest.model import Fragment, IndexSegment
     from lancetable.fragment.blobfile import BlobFile
     from lancetable.fragment.readers import Readers
-    from lancetable.scan.plan import Plans, ScanPlan
+    from lancetable.scan.plan import Plans
     from lancetable.scan.request import Blobs, ColumnsArgument, Where
     from lancetable.scan.scanner import Scan
     from lancetable.scan.show import Portrait
-    from lancetable.scan.take import Numbers
+    from lancetable.scan.take import Numbers, Taker
 
 
 @explaining
 class ReadingTable:
     """One version of a table. ``refresh`` and ``checkout`` move it to another."""
 
-    __slots__ = ("__weakref__", "_location", "_plans", "_readers", "_snapshot")
+    __slots__ = ("__weakref__", "_location", "_plans", "_readers", "_snapshot", "_takers")
 
     def __init__(self, location: TableLocation, snapshot: "Snapshot") -> None:
         self._location = location
@@ -42,6 +42,7 @@ class ReadingTable:
         self._snapshot = snapshot
         self._readers: Readers | None = None
         self._plans: Plans = {}
+        self._takers: dict[object, Taker] = {}
 
     @property
     def uri(self) -> str:
@@ -188,16 +189,14 @@ class ReadingTable:
         Raises:
             InputError: there is no such live row, or not exactly one way to name rows is used.
         """
-        from lancetable.scan.take import take_addresses, take_offsets, take_row_ids
-
         if (offsets is None) + (row_ids is None) + (row_addresses is None) != 2:
             raise InputError("give exactly one of offsets, row_ids and row_addresses")
-        plan, readers = self._plan(columns), self._opened()
+        taker = self._taker(columns)
         if offsets is not None:
-            return take_offsets(plan, readers, offsets)
+            return taker.by_offset(offsets)
         if row_ids is not None:
-            return take_row_ids(plan, readers, row_ids)
-        return take_addresses(plan, readers, row_addresses)
+            return taker.by_row_id(row_ids)
+        return taker.by_address(row_addresses)
 
     def head(self, rows: int = 10, *, columns: "ColumnsArgument" = None) -> "pa.Table":
         """Return the first rows."""
@@ -251,18 +250,20 @@ class ReadingTable:
             self._readers = Readers(self._snapshot)
         return self._readers
 
-    def _plan(self, columns: "ColumnsArgument") -> "ScanPlan":
-        """Return the plan of a take; that of all columns is found without a look at them."""
-        found = self._plans.get(None) if columns is None else None
+    def _taker(self, columns: "ColumnsArgument") -> "Taker":
+        """Return what takes rows; that of all columns is found without a look at them."""
+        found = self._takers.get(None) if columns is None else None
         if found is None:
             from lancetable.scan.plan import planned
             from lancetable.scan.request import ScanRequest, parse_columns
+            from lancetable.scan.take import Taker
 
             selection = parse_columns(columns)
             request = ScanRequest(selection.columns, selection.expressions)
-            found = planned(self._plans, self._snapshot.manifest.schema, request)
+            plan = planned(self._plans, self._snapshot.manifest.schema, request)
+            found = Taker(plan, self._opened())
             if columns is None:
-                self._plans[None] = found
+                self._takers[None] = found
         return found
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

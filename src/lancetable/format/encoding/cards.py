@@ -9,10 +9,9 @@ list empty (``full_layers``).
 """
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lancetable.format.encoding.base import Bytes, Levels, Page, Reading
 from lancetable.format.encoding.blocks import Block, Compression, FixedWidth, VariableWidth
@@ -24,6 +23,7 @@ from lancetable.format.encoding.compressions.rle import Rle
 from lancetable.format.encoding.compressions.variable import Variable
 from lancetable.format.encoding.entries import OpenPage
 from lancetable.format.encoding.kernels.addressing import LevelCode, PageRecord, Values
+from lancetable.format.encoding.kernels.foreign import address
 from lancetable.format.encoding.kernels.fsst import parse_symbol_table
 from lancetable.format.encoding.layouts.constant import OpenConstantPage
 from lancetable.format.encoding.layouts.fullzip import OpenFullZip
@@ -99,10 +99,10 @@ def _mini_block(page: Page, opened: MiniBlockPage, data: Bytes, kind: Kind) -> C
     chunks = tables.chunks
     names = _level_map(layers.items)
     record = PageRecord(
-        data=_address(data),
+        data=address(data),
         size=len(data),
-        starts=_address(chunks.starts),
-        firsts=_address(chunks.firsts),
+        starts=address(chunks.starts),
+        firsts=address(chunks.firsts),
         chunks=len(chunks.counts),
         shift=opened.shift,
         rows=page.rows,
@@ -115,19 +115,19 @@ def _mini_block(page: Page, opened: MiniBlockPage, data: Bytes, kind: Kind) -> C
         rep_width=rep.width,
         def_kind=def_.code,
         def_width=def_.width,
-        level_map=_address(names),
+        level_map=address(names),
         max_rep=layers.max_rep,
         max_def=layers.max_def,
         max_visible=layers.max_visible,
     )
     kept: list[object] = [data, chunks, names]
     if tables.row_index is not None:
-        record.row_firsts = _address(tables.row_index.firsts)
+        record.row_firsts = address(tables.row_index.firsts)
         kept.append(tables.row_index.firsts)
     if stored.symbols is not None:
         table = parse_symbol_table(stored.symbols)
         if table.is_compressed:
-            record.symbols, record.lengths = _address(table.words), _address(table.lengths)
+            record.symbols, record.lengths = address(table.words), address(table.lengths)
             kept.append(table)
     if tables.items is not None and not _with_items(record, tables.items, kind, kept):
         return None
@@ -143,7 +143,7 @@ def _with_items(record: PageRecord, items: Block, kind: Kind, kept: list[object]
         return False
     if isinstance(items, VariableWidth):
         edges = np.ascontiguousarray(items.offsets, np.int64)
-        record.item_edges = _address(edges)
+        record.item_edges = address(edges)
         kept.append(edges)
     elif isinstance(items, FixedWidth) and items.width == kind.width:
         record.item_width = items.width
@@ -151,7 +151,7 @@ def _with_items(record: PageRecord, items: Block, kind: Kind, kept: list[object]
         return False
     if isinstance(items, VariableWidth) != (kind.shape is Shape.VARIABLE):
         return False
-    record.items, record.item_count = _address(data), len(items)
+    record.items, record.item_count = address(data), len(items)
     kept.append(data)
     return True
 
@@ -165,7 +165,7 @@ def _strided(page: Page, opened: OpenFullZip, data: Bytes, kind: Kind) -> Card |
     if getattr(opened.layout.values, "has_validity", False):
         return None
     record = PageRecord(
-        data=_address(data),
+        data=address(data),
         size=len(data),
         rows=page.rows,
         first_row=page.first_row,
@@ -183,7 +183,7 @@ def _constant(page: Page, opened: OpenConstantPage, kind: Kind) -> Card | None:
         return None
     data = np.frombuffer(value or b"\0", np.uint8)
     record = PageRecord(
-        data=_address(data),
+        data=address(data),
         size=len(value),
         rows=page.rows,
         first_row=page.first_row,
@@ -266,8 +266,3 @@ def _levels(compression: Compression | None) -> _LevelShape | None:
         case Rle(bits=16):
             return _LevelShape(LevelCode.RUNS)
     return None
-
-
-def _address(array: npt.NDArray[Any]) -> int:
-    place: int = array.__array_interface__["data"][0]
-    return place

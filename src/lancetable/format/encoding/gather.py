@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.format.encoding.assemble import LeafRun
@@ -23,6 +22,7 @@ from lancetable.format.encoding.kernels.addressing import (
     Gather,
     Out,
 )
+from lancetable.format.encoding.kernels.foreign import address
 from lancetable.format.encoding.leaf import Kind, Shape, check_text
 from lancetable.format.encoding.repdef import Layers, Mask, unravel
 
@@ -73,9 +73,7 @@ def places_of(offsets: Integers, positions: Integers | None = None) -> Places:
         np.ascontiguousarray(offsets),
         None if positions is None else np.ascontiguousarray(positions),
     )
-    return Places(
-        0 if kept[1] is None else _address(kept[1]), _address(kept[0]), len(offsets), kept
-    )
+    return Places(0 if kept[1] is None else address(kept[1]), address(kept[0]), len(offsets), kept)
 
 
 def gather_leaf(kind: Kind, layers: Layers) -> GatherLeaf | None:
@@ -105,9 +103,10 @@ def gather_plan(leaves: Sequence[GatherLeaf], slots: Sequence[int]) -> GatherPla
     """Plan to read leaves whose slots are at these addresses."""
     kind = ColumnRecord * len(leaves)
     records = kind()
-    for record, leaf, address in zip(records, leaves, slots, strict=True):
-        record.slots, record.out, record.width = address, leaf.out, leaf.width
+    for record, leaf, place in zip(records, leaves, slots, strict=True):
+        record.slots, record.out, record.width = place, leaf.out, leaf.width
         record.has_lists = leaf.has_lists
+        record.list_size, record.is_text = leaf.kind.size, leaf.kind.is_text
     return GatherPlan(tuple(leaves), kind, bytes(records), any(leaf.has_lists for leaf in leaves))
 
 
@@ -154,10 +153,10 @@ def _open_missing(
     open_pages: Callable[[Sequence[Missing]], None],
 ) -> None:
     listed = array("q", bytes(MISSING_ROOM * 24))
-    address = listed.buffer_info()[0]
+    place = listed.buffer_info()[0]
     arguments = (columns, len(columns), places.positions, places.offsets, places.rows)
     while True:
-        count = library.missing(*arguments, address, MISSING_ROOM)
+        count = library.missing(*arguments, place, MISSING_ROOM)
         if not count:
             return
         found = dict.fromkeys(zip(*[iter(listed[: 3 * count])] * 3, strict=True))
@@ -243,8 +242,3 @@ def _array(
         nulls = count - int(np.count_nonzero(validity))
         buffers[0] = pa.py_buffer(np.packbits(validity, bitorder="little")) if nulls else None
     return pa.Array.from_buffers(kind.type, count, buffers, nulls, 0, children)
-
-
-def _address(values: npt.NDArray[Any]) -> int:
-    place: int = values.__array_interface__["data"][0]
-    return place

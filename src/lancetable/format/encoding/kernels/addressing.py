@@ -71,8 +71,14 @@ class ColumnRecord(ctypes.Structure):
     _fields_ = [
         *_words("slots", "out", "width", "has_lists", "entries", "items", "bytes"),
         *_words("any_level", "any_byte", "values", "offsets", "rep", "def_", "places", "text"),
-        *_words("is_unreadable"),
+        *_words("is_unreadable", "list_size", "is_text"),
     ]
+
+
+class TakeRecord(ctypes.Structure):
+    """What is taken by number, whichever rows they are; see ``c/batch.c``."""
+
+    _fields_ = _words("columns", "count", "starts", "fragments", "ready", "samples", "warm")
 
 
 Columns: TypeAlias = "ctypes.Array[ColumnRecord]"
@@ -104,6 +110,9 @@ class Gather:
         self.text = dll.lt_gather_text
         self.text.restype = word
         self.text.argtypes = (pointer, word, word, pointer)
+        self.take = dll.lt_take
+        self.take.restype = word
+        self.take.argtypes = (pointer, pointer, word, pointer)
 
 
 GATHER = None if LIBRARY is None else Gather(LIBRARY.dll)

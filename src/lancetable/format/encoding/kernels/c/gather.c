@@ -4,7 +4,7 @@
 /* Single values out of mapped pages, addressed without decoding their neighbours.
  *
  * format/encoding/gather.py describes pages and columns in records of 64-bit words, in the order of
- * the structs below. A page's own tables (chunks, row index, dictionary) were checked when it was
+ * the structs in gather.h. A page's own tables (chunks, row index, dictionary) were checked when it was
  * opened; everything that is read from the chunks is checked here. A function returns a negative
  * number when it cannot go on: because a page was not opened yet, or has a shape of its own, or
  * because bytes contradict each other. `lt_gather_missing` tells the first two from the last, and
@@ -16,46 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pages.h"
+#include "gather.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
 #include <unistd.h>
 #endif
 
-enum { FIXED_OUT = 1, BITS_OUT, TEXT_OUT };
 enum { MOST_LEVELS = 1 << 16 };
-
-typedef struct {
-  const page_t *pages;
-  int64_t count;
-} slot_t;
-
-/* Where a value is: first its chunk and its number there, later its bytes. */
-typedef struct {
-  const page_t *page;
-  union {
-    int64_t chunk;
-    const uint8_t *at;
-  };
-  union {
-    int64_t inside;
-    int64_t size;
-  };
-} place_t;
-
-typedef struct {
-  const slot_t *slots;
-  int64_t out, width, has_lists;
-  int64_t entries, items, bytes;   /* levels, values and bytes of text of the result */
-  int64_t any_level, any_byte;     /* what all definition levels, all bytes of text have set */
-  uint8_t *values;
-  void *offsets;
-  uint16_t *rep, *def;
-  place_t *places;                 /* of the values; with lists or text */
-  uint8_t *text;
-  int64_t is_unreadable;           /* some page of it has a shape of its own */
-} column_t;
 
 typedef struct {
   const uint8_t *at;

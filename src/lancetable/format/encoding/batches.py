@@ -1,0 +1,60 @@
+"""Single rows of flat columns as one batch, made by a single compiled call (``kernels/c/batch.c``).
+
+For a few rows nearly all time goes into what surrounds the finding of values: records, buffers, an
+object for every array. Compiled code does all of it here, and Arrow takes the batch over as one.
+"""
+
+import ctypes
+from array import array
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from lancetable.format.encoding.gather import SAMPLES, GatherPlan
+from lancetable.format.encoding.kernels.addressing import Gather, TakeRecord
+from lancetable.format.encoding.leaf import check_text
+
+Words: TypeAlias = "array[int]"
+
+ARROW_ARRAY = bytes(80)
+"""The room of an array in Arrow's C data interface: ten words."""
+
+
+class FlatTake:
+    """Takes rows by number; ``starts`` counts the rows before each fragment, and all of them."""
+
+    __slots__ = ("_at", "_kept", "_take", "_texts", "types")
+
+    def __init__(self, library: Gather, plan: GatherPlan, starts: Words, ready: Words) -> None:
+        columns = plan.records.from_buffer_copy(plan.template)
+        record = TakeRecord(
+            columns=ctypes.addressof(columns),
+            count=len(columns),
+            starts=starts.buffer_info()[0],
+            fragments=len(starts) - 1,
+            ready=ready.buffer_info()[0],
+            samples=SAMPLES,
+        )
+        self.types = [leaf.kind.type for leaf in plan.leaves]
+        self._texts = [number for number, leaf in enumerate(plan.leaves) if leaf.kind.is_text]
+        self._take = library.take
+        self._at = ctypes.addressof(record)
+        self._kept = (record, columns, starts, ready)
+
+    def read(self, rows: Words, schema: pa.Schema) -> pa.RecordBatch | None:
+        """Return rows; None when they have to be read another way, which may find them missing."""
+        place, count = rows.buffer_info()
+        room = array("q", ARROW_ARRAY)
+        at = room.buffer_info()[0]
+        outcome = self._take(self._at, place, count, at)
+        if outcome < 0:
+            return None
+        batch = pa.RecordBatch._import_from_c(at, schema)  # noqa: SLF001 - documented, not listed
+        for number in self._texts if outcome else ():
+            check_text(batch.column(number))
+        return batch
+
+
+def is_flat(plan: GatherPlan) -> bool:
+    """Say whether the leaves of a plan are columns of their own, without levels of lists."""
+    return bool(plan.leaves) and all(len(leaf.layers.items) == 1 for leaf in plan.leaves)

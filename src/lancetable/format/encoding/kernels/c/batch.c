@@ -1,0 +1,176 @@
+/* Single rows of flat columns as one Arrow array of structs, in a single call.
+ *
+ * A few rows are found in a microsecond or two; what takes time is everything around it. So all of
+ * it happens here, and the result is handed over through Arrow's C data interface. Columns with
+ * levels above their values, and all that cannot be read at once, take the way round through
+ * format/encoding/gather.py. */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gather.h"
+
+enum { ALIGNED = 64, ASCII_END = 128 };
+
+/* The array of Arrow's C data interface. */
+typedef struct arrow_array {
+  int64_t length, null_count, offset, n_buffers, n_children;
+  const void **buffers;
+  struct arrow_array **children, *dictionary;
+  void (*release)(struct arrow_array *);
+  void *private_data;
+} arrow_array_t;
+
+/* What to take, whichever rows they are; as TakeRecord in kernels/addressing.py. */
+typedef struct {
+  const column_t *columns;
+  int64_t count;
+  const int64_t *starts; /* rows before each fragment, and all of them */
+  int64_t fragments;
+  const uint8_t *ready;
+  int64_t samples; /* places looked at to see whether rows are in memory */
+  int64_t warm;    /* takes in a row that found their samples there */
+} take_t;
+
+/* The memory of a result, freed with the last array that uses it. */
+typedef struct {
+  int64_t users;
+  uint8_t *values, *text;
+} owner_t;
+
+/* A column, and the items of its lists of fixed size. */
+typedef struct {
+  arrow_array_t array, items;
+  arrow_array_t *children[1];
+  const void *buffers[3], *item_buffers[2];
+} leaf_t;
+
+typedef struct {
+  owner_t owner;
+  const void *buffers[1];
+  leaf_t leaves[];
+} batch_t;
+
+static void release(arrow_array_t *array) {
+  owner_t *owner = array->private_data;
+  for (int64_t i = 0; i < array->n_children; i++)
+    if (array->children[i]->release) array->children[i]->release(array->children[i]);
+  array->release = NULL;
+  if (__atomic_sub_fetch(&owner->users, 1, __ATOMIC_ACQ_REL)) return;
+  free(owner->values);
+  free(owner->text);
+  free(owner);
+}
+
+static void describe(arrow_array_t *array, owner_t *owner, int64_t length, const void **buffers,
+                     int64_t count) {
+  array->length = length;
+  array->buffers = buffers;
+  array->n_buffers = count;
+  array->release = release;
+  array->private_data = owner;
+  owner->users++;
+}
+
+static uint8_t *aligned(uint8_t *memory) {
+  return memory + (ALIGNED - (uintptr_t)memory % ALIGNED) % ALIGNED;
+}
+
+/* Turns definition levels into a bitmap, in place; returns how many values are missing. */
+static int64_t to_validity(uint16_t *levels, int64_t rows) {
+  uint8_t *bits = (uint8_t *)levels;
+  int64_t nulls = 0;
+  for (int64_t first = 0; first < rows; first += 8) {
+    const int64_t some = rows - first < 8 ? rows - first : 8;
+    uint8_t byte = 0;
+    for (int64_t i = 0; i < some; i++) {
+      byte |= (uint8_t)((levels[first + i] == 0) << i);
+      nulls += levels[first + i] != 0;
+    }
+    bits[first / 8] = byte;
+  }
+  return nulls;
+}
+
+static void describe_leaf(leaf_t *leaf, owner_t *owner, const column_t *column, int64_t rows) {
+  const int is_list = column->list_size > 0, is_text = column->out == TEXT_OUT;
+  describe(&leaf->array, owner, rows, leaf->buffers, is_list ? 1 : is_text ? 3 : 2);
+  if (column->any_level) {
+    leaf->array.null_count = to_validity(column->def, rows);
+    if (leaf->array.null_count) leaf->buffers[0] = column->def;
+  }
+  leaf->buffers[1] = column->values;
+  if (is_text) leaf->buffers[2] = column->text;
+  if (is_list) {
+    describe(&leaf->items, owner, rows * column->list_size, leaf->item_buffers, 2);
+    leaf->item_buffers[1] = column->values;
+    leaf->children[0] = &leaf->items;
+    leaf->array.children = leaf->children;
+    leaf->array.n_children = 1;
+  }
+}
+
+/* Rows that were in memory so often will be there again: one place is looked at then, of another
+ * column each time. */
+static void look_ahead(take_t *take, const column_t *columns, const int64_t *positions,
+                       const int64_t *offsets, int64_t rows) {
+  enum { SURE = 16 };
+  const int64_t warm = __atomic_load_n(&take->warm, __ATOMIC_RELAXED);
+  int64_t asked = 0;
+  if (warm >= SURE)
+    asked = lt_gather_ahead(columns + warm % take->count, 1, positions, offsets, rows, 1);
+  if (warm < SURE || asked)
+    asked += lt_gather_ahead(columns, take->count, positions, offsets, rows, take->samples);
+  __atomic_store_n(&take->warm, asked ? 0 : warm + 1, __ATOMIC_RELAXED);
+}
+
+/* Takes rows by their number in the table. Returns 0, or 1 when text is not plain ASCII; a negative
+ * number, and no array, when there is no such row or something has to be opened first. */
+int64_t lt_take(take_t *take, const int64_t *numbers, int64_t rows, arrow_array_t *out) {
+  const int64_t count = take->count;
+  int64_t sizes[2], outcome = -1;
+  uint8_t *meanwhile = NULL, *values = NULL, *text = NULL;
+  batch_t *batch = NULL;
+  int64_t *positions = malloc((size_t)rows * 16 + (size_t)count * sizeof(column_t));
+  if (!positions) return -1;
+  int64_t *offsets = positions + rows;
+  column_t *columns = (column_t *)(offsets + rows);
+  if (lt_gather_places(numbers, rows, take->starts, take->fragments, take->ready, positions,
+                       offsets))
+    goto done;
+  memcpy(columns, take->columns, (size_t)count * sizeof(column_t));
+  look_ahead(take, columns, positions, offsets, rows);
+  lt_gather_layout(columns, count, rows, sizes);
+  values = malloc((size_t)sizes[0] + ALIGNED);
+  meanwhile = malloc((size_t)sizes[1] + 1);
+  if (!values || !meanwhile) goto done;
+  const int64_t bytes = lt_gather_values(columns, count, positions, offsets, rows, aligned(values),
+                                         meanwhile);
+  if (bytes < 0) goto done;
+  text = malloc((size_t)bytes + ALIGNED);
+  batch = calloc(1, sizeof(batch_t) + (size_t)count * (sizeof(leaf_t) + sizeof(arrow_array_t *)));
+  if (!text || !batch || lt_gather_text(columns, count, rows, aligned(text)) < 0) goto done;
+  outcome = 0;
+  memset(out, 0, sizeof *out);
+  describe(out, &batch->owner, rows, batch->buffers, 1);
+  out->children = (arrow_array_t **)(batch->leaves + count);
+  out->n_children = count;
+  for (int64_t i = 0; i < count; i++) {
+    describe_leaf(batch->leaves + i, &batch->owner, columns + i, rows);
+    out->children[i] = &batch->leaves[i].array;
+    outcome |= columns[i].is_text && columns[i].any_byte >= ASCII_END;
+  }
+  batch->owner.values = values;
+  batch->owner.text = text;
+done:
+  if (outcome < 0) {
+    free(values);
+    free(text);
+    free(batch);
+  }
+  free(meanwhile);
+  free(positions);
+  return outcome;
+}
