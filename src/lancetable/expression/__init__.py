@@ -32,6 +32,7 @@ from lancetable.expression.tree import (
     columns,
     conjuncts,
     literal,
+    walk,
 )
 
 
@@ -78,4 +79,5 @@ __all__ = [
     "parse",
     "to_sql",
     "type_of",
+    "walk",
 ]

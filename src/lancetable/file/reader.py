@@ -308,6 +308,12 @@ class FileReader:
         return found if plan.is_simple else self._translated(plan, found)
 
     def _page(self, plan: LeafPlan, index: int, rows: Rows) -> Reading[LeafRun]:
+        opened, layout = yield from self.open_page(plan, index)
+        entries: Entries = yield from opened.read(rows)
+        return leaf_run(entries, layout.layers, plan.kind, plan.leaf.widths)
+
+    def open_page(self, plan: LeafPlan, index: int) -> Reading[tuple["OpenPage", "Layout"]]:
+        """Open a page of a column, if it was not yet."""
         page = plan.column.pages[index]
         layout = cast("Layout", page.description)
         if len(layout.layers.items) != plan.leaf.depth + 1:
@@ -319,8 +325,7 @@ class FileReader:
         if opened is None:
             opened = yield from layout.open(page, is_mapped=self.file.is_mapped)
             self._open_pages[key] = opened
-        entries: Entries = yield from opened.read(rows)
-        return leaf_run(entries, layout.layers, plan.kind, plan.leaf.widths)
+        return opened, layout
 
     def _translated(self, plan: LeafPlan, run: LeafRun) -> LeafRun:
         field = plan.leaf.field

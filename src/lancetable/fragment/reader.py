@@ -1,14 +1,17 @@
 """Reads rows of one fragment: data files side by side, nulls for what none of them has."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.errors import CorruptError
+from lancetable.file import FileReader
+from lancetable.file.coded import CodedChunk, has_codes, read_coded
 from lancetable.format.schema.types import arrow_type
 from lancetable.fragment.assemble import assemble
+from lancetable.fragment.coded import keep_coded
 from lancetable.fragment.opened import OpenFragment
 from lancetable.fragment.projection import ROW_OFFSET, FragmentPlan, Mixed, Projection
 from lancetable.fragment.select import Columns, Mask, keep
@@ -49,6 +52,23 @@ class FragmentReader:
         if np.count_nonzero(live) < GATHER_BELOW * len(live):
             return self.read(projection, np.flatnonzero(live) + start)
         return keep(self.read(projection, range(start, stop)), live)
+
+    def read_coded(
+        self, projection: Projection, start: int, stop: int
+    ) -> Iterator[list[CodedChunk]] | None:
+        """Return the rows of a range that are not deleted as pages store them, column by column.
+
+        None when no page holds codes or runs, or the columns are in several files.
+        """
+        number = projection.plan(self.opened.files).single_file
+        file = None if number is None else self.opened.file(number)
+        if projection.system or not isinstance(file, FileReader):
+            return None
+        if not any(has_codes(file, field) for field in projection.fields):
+            return None
+        live = self._live_mask(start, stop)
+        columns = (read_coded(file, field, range(start, stop)) for field in projection.fields)
+        return columns if live is None else (keep_coded(column, live) for column in columns)
 
     def live_offsets(self, start: int, stop: int) -> npt.NDArray[np.int64]:
         """Return the offsets in a range that are not deleted."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from lancetable.expression import Expression
 from lancetable.format.schema.model import Field, Schema
 from lancetable.fragment.projection import ROW_ADDRESS, ROW_ID, Projection
+from lancetable.scan.coded import Lone, lone_predicates
 from lancetable.scan.columns import (
     Key,
     Output,
@@ -50,6 +51,9 @@ class ScanPlan:
     schema: pa.Schema
     types: tuple[pa.DataType, ...]
     where: Expression | None
+    lone: Lone | None
+    """What the predicate asks of each early column alone; None when it does not come apart."""
+
     early: Projection
     late: Projection
     gather_below: float
@@ -97,6 +101,7 @@ def plan(schema: Schema, request: ScanRequest) -> ScanPlan:
     wanted = [item.stored for item in outputs if item.stored is not None] + shared
     late = _missing(wanted, early)
     after = _projection(late)
+    names = tuple(_name(stored) for stored in (*early, *late))
     slots = {key_of(stored): number for number, stored in enumerate([*early, *late])}
     sources = tuple(_source(output, slots) for output in outputs)
     if request.blobs == "bytes":
@@ -106,10 +111,11 @@ def plan(schema: Schema, request: ScanRequest) -> ScanPlan:
         schema=final,
         types=tuple(final.types),
         where=where,
+        lone=None if where is None else lone_predicates(where, names[: len(early)]),
         early=_projection(early),
         late=after,
         gather_below=GATHER_FIXED_BELOW if is_fixed_width(after) else GATHER_BELOW,
-        names=tuple(_name(stored) for stored in (*early, *late)),
+        names=names,
         sources=sources,
         expression_slots=tuple((_name(stored), slots[key_of(stored)]) for stored in shared),
         used=frozenset(slots[key_of(stored)] for stored in wanted),

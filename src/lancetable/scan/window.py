@@ -7,10 +7,13 @@ are read for those rows only.
 import numpy as np
 import pyarrow as pa
 
+from lancetable.file.coded import CodedChunk
 from lancetable.fragment.blobs import read_payloads
+from lancetable.fragment.coded import CodedColumns, decoded, keep_coded
 from lancetable.fragment.reader import FragmentReader
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.select import Columns, Mask, keep, rows_of
+from lancetable.scan.coded import coded_filter
 from lancetable.scan.pace import TELLING_ROWS, Pace, bytes_of
 from lancetable.scan.plan import ScanPlan, Window
 from lancetable.scan.result import Piece, finish, mask_of
@@ -34,7 +37,7 @@ def read_window(plan: ScanPlan, readers: Readers, window: Window, pace: Pace) ->
 
 def count_window(plan: ScanPlan, readers: Readers, window: Window) -> int:
     """Return how many rows of a window pass the predicate."""
-    _, mask = _early(plan, readers[window.fragment], window)
+    mask = _early(plan, readers[window.fragment], window)[1]
     return int(np.count_nonzero(mask))
 
 
@@ -44,12 +47,18 @@ def _rows(reader: FragmentReader, columns: Columns, window: Window) -> int:
     return reader.live_rows_within(window.start, window.stop)
 
 
-def _early(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[Columns, Mask]:
+def _early(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[CodedColumns, Mask]:
+    """Return the columns of the predicate, and which of their rows pass."""
     if plan.where is None:
         raise AssertionError("a plan without a predicate has no early columns")
+    if plan.lone is not None:
+        coded = reader.read_coded(plan.early, window.start, window.stop)
+        found = None if coded is None else coded_filter(plan.lone, plan.early_names, coded)
+        if found is not None:
+            return found
     columns = reader.read_live(plan.early, window.start, window.stop)
     rows = _rows(reader, columns, window)
-    return columns, mask_of(plan.where, plan.early_names, columns, rows)
+    return [*columns], mask_of(plan.where, plan.early_names, columns, rows)
 
 
 def _filtered(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[int, Columns]:
@@ -63,8 +72,10 @@ def _filtered(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[i
     return found, kept + _late(plan, reader, window, mask, found)
 
 
-def _kept(column: list[pa.Array], mask: Mask, found: int) -> list[pa.Array]:
-    return column if found == len(mask) else keep([column], mask)[0]
+def _kept(column: list[CodedChunk], mask: Mask, found: int) -> list[pa.Array]:
+    if all(isinstance(chunk, pa.Array) for chunk in column):
+        return column if found == len(mask) else keep([column], mask)[0]
+    return decoded(column if found == len(mask) else keep_coded(column, mask))
 
 
 def _late(

@@ -97,6 +97,17 @@ class Repeated:
         return self.count
 
 
+@dataclass(frozen=True, slots=True)
+class RunBlock:
+    """Value i of a block stands ``lengths[i]`` times."""
+
+    values: "FixedWidth"
+    lengths: Integers
+
+    def __len__(self) -> int:
+        return int(self.lengths.sum())
+
+
 Block: TypeAlias = FixedWidth | Bits | VariableWidth | FixedSizeLists | Structs | Indices | Repeated
 
 
@@ -167,6 +178,20 @@ class PerValueCompression(Compression, Protocol):
     def decode_values(self, stored: FixedWidth | VariableWidth) -> Block:
         """Return as many values as there are stored ones."""
         ...
+
+
+class RunCompression(Compression, Protocol):
+    """Stores runs of equal values."""
+
+    def runs_of_chunks(self, chunks: Chunks) -> RunBlock:
+        """Return the runs of all chunks, one chunk after the other."""
+        ...
+
+
+def in_runs(compression: Compression) -> RunCompression | None:
+    """Return the compression if it stores runs."""
+    is_so = hasattr(compression, "runs_of_chunks")
+    return cast("RunCompression", compression) if is_so else None
 
 
 def addressable(compression: Compression) -> Addressable | None:

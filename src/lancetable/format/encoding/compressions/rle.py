@@ -10,7 +10,7 @@ import numpy as np
 
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Integers
-from lancetable.format.encoding.blocks import Block, Chunks, FixedWidth
+from lancetable.format.encoding.blocks import Block, Chunks, FixedWidth, RunBlock
 from lancetable.format.encoding.kernels.ragged import ELEMENTS, Ragged, join
 
 
@@ -49,7 +49,15 @@ class Rle:
         lengths = Ragged(pieces.data, pieces.starts + 8 + sizes, rest)
         return self._decode(values, lengths, counts)
 
+    def runs_of_chunks(self, chunks: Chunks) -> RunBlock:
+        """Return the runs of all chunks as they are."""
+        return self._runs(chunks.buffers[0], chunks.buffers[1], chunks.counts)
+
     def _decode(self, values: Ragged, lengths: Ragged, counts: Integers) -> Block:
+        runs = self._runs(values, lengths, counts)
+        return FixedWidth(np.repeat(runs.values.data, runs.lengths), runs.values.width)
+
+    def _runs(self, values: Ragged, lengths: Ragged, counts: Integers) -> RunBlock:
         width = self.bits // 8
         if (values.sizes != lengths.sizes * width).any():
             raise CorruptError("a run-length chunk has not as many lengths as values")
@@ -64,7 +72,7 @@ class Rle:
             raise CorruptError("the runs of a chunk hold fewer values than it should")
         if (sums > counts).any():
             repeats = _cut(repeats, covered, edges, counts)
-        return FixedWidth(np.repeat(runs, repeats), width)
+        return RunBlock(FixedWidth(runs, width), repeats)
 
 
 def _cut(repeats: Integers, covered: Integers, edges: Integers, counts: Integers) -> Integers:

@@ -33,9 +33,12 @@ from lancetable.format.encoding.blocks import (
     Compression,
     Indices,
     Pickable,
+    RunBlock,
+    RunCompression,
     addressable,
     decode_one,
     fixed_words,
+    in_runs,
     pickable,
     picked_block,
 )
@@ -61,6 +64,13 @@ class MiniBlock:
     layers: Layers
     has_row_index: bool
     items: int
+
+    @property
+    def runs(self) -> RunCompression | None:
+        """What stores the values, when the page is nothing but runs of them."""
+        if self.shape.def_ is None and not self.layers.max_rep and self.dictionary is None:
+            return in_runs(self.values)
+        return None
 
     def describe(self) -> str:
         """Return the encodings of values, levels and dictionary."""
@@ -165,6 +175,15 @@ class MiniBlockPage:
         if isinstance(rows, range):
             return self._read_range(rows)
         return self._read_many(rows)
+
+    def read_runs(self, values: RunCompression, rows: range) -> Reading[tuple[RunBlock, slice]]:
+        """Read the runs that hold some rows of a page of runs, and say where in them these are."""
+        first, last = self._chunk_of(rows.start), self._chunk_of(rows.stop - 1)
+        numbers = np.arange(first, last + 1)
+        parts = yield from self._take_apart(numbers)
+        runs = values.runs_of_chunks(Chunks(parts.buffers, self._counts[numbers]))
+        skipped = int(self._firsts[first])
+        return runs, slice(rows.start - skipped, rows.stop - skipped)
 
     def cell(self, row: int) -> bytes | None:
         """Find one value in mapped chunks that were taken apart before."""

@@ -1,0 +1,68 @@
+"""Asks a predicate of the values that pages name, in place of the rows that have them.
+
+That is done when every part of the predicate reads one column: a row passes when each part holds
+for its value, whatever the others say.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from lancetable.errors import ExpressionError
+from lancetable.expression import And, Expression, Opaque, columns, conjuncts, evaluate_mask, walk
+from lancetable.file.coded import CodedChunk
+from lancetable.fragment.coded import CodedColumns, rows_in
+from lancetable.fragment.select import Mask
+
+Lone = tuple[Expression, ...]
+"""For each column of a predicate what it asks of this column alone."""
+
+
+def lone_predicates(where: Expression, names: tuple[str, ...]) -> Lone | None:
+    """Divide a predicate by the columns it reads; None when a part reads none, or several."""
+    asked: dict[str, list[Expression]] = {name: [] for name in names}
+    if len(asked) < len(names):
+        return None
+    for part in conjuncts(where):
+        tops = {path[0] for path in columns(part)}
+        if len(tops) != 1 or any(isinstance(node, Opaque) for node in walk(part)):
+            return None
+        asked[tops.pop()].append(part)
+    if not all(asked.values()):
+        return None
+    return tuple(parts[0] if len(parts) == 1 else And(tuple(parts)) for parts in asked.values())
+
+
+def coded_filter(
+    lone: Lone, names: tuple[str, ...], coded: Iterable[list[CodedChunk]]
+) -> tuple[CodedColumns, Mask] | None:
+    """Return the columns of a predicate, and which of their rows pass.
+
+    Columns are left out when no row is left for them. None when it cannot be said whether the
+    predicate holds for some value: perhaps no row has it.
+    """
+    seen: CodedColumns = []
+    mask: Mask | None = None
+    try:
+        for predicate, name, column in zip(lone, names, coded, strict=False):
+            seen.append(column)
+            own = _of_column(predicate, name, column)
+            mask = own if mask is None else mask & own
+            if not mask.any():
+                break
+    except ExpressionError:
+        return None
+    return None if mask is None else (seen, mask)
+
+
+def _of_column(predicate: Expression, name: str, column: list[CodedChunk]) -> Mask:
+    masks = [_of_chunk(predicate, name, chunk) for chunk in column if rows_in(chunk)]
+    return np.concatenate(masks) if masks else np.empty(0, np.bool_)
+
+
+def _of_chunk(predicate: Expression, name: str, chunk: CodedChunk) -> Mask:
+    if isinstance(chunk, pa.Array):
+        return evaluate_mask(predicate, pa.RecordBatch.from_arrays([chunk], [name]))
+    values = pa.RecordBatch.from_arrays([chunk.values], [name])
+    return chunk.spread(evaluate_mask(predicate, values))
