@@ -10,8 +10,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from lancetable.file import DataFileHandle, FileReader
+from lancetable.file.coded import has_codes, read_coded
 from lancetable.file.leaves import columns_by_walk
 from lancetable.format.proto import encodings20_pb2, encodings21_pb2, file2_pb2, file_pb2
+from lancetable.fragment.coded import decoded
 from lancetable.store import MemoryFile
 from tests.fuzz.messages import damage_message
 from tests.fuzz.mutate import damage
@@ -156,18 +158,25 @@ class FileSubject:
         return bytes(body)
 
     def read(self, data: bytes) -> list[pa.Table]:
-        """Read a file as a user would: everything, then a few rows."""
-        handle = DataFileHandle(FileReader.open(MemoryFile(data), self.name))
+        """Read a file as a user would: everything, then a few rows, then as a filter does."""
+        reader = FileReader.open(MemoryFile(data), self.name)
+        handle = DataFileHandle(reader)
         whole = handle.read()
         rows = [handle.rows - 1, 0, handle.rows // 2] if handle.rows else []
         taken = handle.take(rows)
         is_whole = whole.num_rows == handle.rows and taken.num_rows == len(rows)
         if whole.num_columns and not is_whole:
             raise AssertionError(f"{whole.num_rows} and {taken.num_rows} rows, not {handle.rows}")
-        return [whole, taken]
+        return [whole, taken, _coded(reader, whole)]
 
     def wrong(self, mutant: Mutant, tables: list[pa.Table]) -> str | None:
-        """Say what is wrong with rows read from a mutant whose metadata is as it was."""
+        """Say what is wrong with rows read from a mutant."""
+        for name in tables[2].column_names:
+            try:
+                assert_same_array(tables[2].column(name), tables[0].column(name), name)
+            except DifferenceError as cause:
+                return f"a filter sees other rows: {cause}"
+        # The rest can be said only when the metadata is as it was.
         if mutant.column is None:
             return None
         found, expected = tables[0], self.rows
@@ -201,3 +210,15 @@ class FileSubject:
     def rows(self) -> pa.Table:
         """What the undamaged file holds."""
         return self.read(self.data)[0]
+
+
+def _coded(reader: FileReader, whole: pa.Table) -> pa.Table:
+    """Return the columns that name few values often, read as they are stored."""
+    columns = {
+        field.name: pa.chunked_array(
+            decoded(read_coded(reader, field, range(reader.rows))), whole.column(field.name).type
+        )
+        for field in reader.schema.fields
+        if reader.rows and has_codes(reader, field) and field.name in whole.column_names
+    }
+    return pa.table(columns)
