@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lancetable.format.encoding.build import miniblock, values
@@ -69,6 +69,25 @@ def test_symbols_and_codes_of_many_texts() -> None:
     codes, expected = both(lambda: fsst_encode.encode(compiled, *strings(texts)))
     assert codes[1].tobytes() == expected[1].tobytes()
     assert codes[0].tolist() == expected[0].tolist()
+
+
+@given(
+    st.lists(st.sampled_from([0, 0, 1, 2, 7, 12, 63, 64, 65, 700, 40_000]), max_size=12),
+    st.integers(1, 400),
+    st.integers(0, 2**32),
+)
+@settings(max_examples=60)
+def test_codes_of_values_of_any_length(lengths: list[int], repeats: int, seed: int) -> None:
+    # Few different bytes, so that symbols also fit where a value ends and the next one starts.
+    lengths = [*lengths, *[length for length in lengths if length < 100] * repeats]
+    chance = np.random.default_rng(seed)
+    offsets = np.cumsum([0, *lengths]).astype(np.int64)
+    data = chance.integers(0, 3, int(offsets[-1]), np.uint8)
+    symbols = [b"\0\1", b"\0\0\0", b"\1\2\0\0", b"\2", b"\2\1\0\2\1\1\0\0", b"\0\0\0\0\0\0\0\0"]
+    table = fsst_encode.symbol_table(symbols)
+    compiled, plain = both(lambda: fsst_encode.encode(table, offsets, data))
+    assert compiled[0].tolist() == plain[0].tolist()
+    assert compiled[1].tobytes() == plain[1].tobytes()
 
 
 @given(

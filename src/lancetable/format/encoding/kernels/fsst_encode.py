@@ -28,10 +28,8 @@ MOST_SYMBOLS = 255
 LONGEST_SYMBOL = 8
 _COMPRESSED_TABLE = 0x46535354 << 32 | 1 << 24
 _SLOT_BITS = 12
-_PRIME = np.uint64(2971215073)
-_PREFIX = np.uint64(0xFFFFFF)
+_PRIME = np.uint32(2971215073)
 _PAIR = np.uint64(0xFFFF)
-_SHIFT = np.uint64(15)
 _LENGTH_SHIFT = 12
 _LITERAL = 256
 _NO_CODE = 0xFFFF
@@ -71,8 +69,8 @@ def _encode_compiled(
     symbols = (parsed.words, parsed.lengths, len(parsed.symbols))
     first, last = int(offsets[0]), int(offsets[-1])
     text = np.ascontiguousarray(data[first:last])
-    # A literal takes two bytes, and nothing takes more; short values are copied in wide pieces.
-    codes = empty_bytes(2 * len(text) + 16)
+    # A literal takes two bytes, and nothing takes more.
+    codes = empty_bytes(2 * len(text))
     edges = np.empty(len(offsets), np.int64)
     starts = np.ascontiguousarray(offsets - first)
     total = library.fsst_encode(symbols, text, starts, (codes, edges))
@@ -106,10 +104,10 @@ def sample(offsets: Integers, data: Bytes) -> tuple[Integers, Bytes]:
         goals = np.linspace(0, total, SAMPLE_PIECES, endpoint=False).astype(np.int64)
         firsts = np.searchsorted(offsets, goals + int(offsets[0]), "right") - 1
         stops = np.searchsorted(offsets, offsets[firsts] + SAMPLE_BYTES // SAMPLE_PIECES, "right")
-        chosen = np.unique(
-            np.concatenate([np.arange(a, b) for a, b in zip(firsts, stops, strict=True)])
-        )
-        chosen = chosen[chosen < len(offsets) - 1]
+        stops = np.minimum(stops, len(offsets) - 1)
+        # A long value can be where several pieces start.
+        firsts[1:] = np.maximum(firsts[1:], stops[:-1])
+        chosen = np.concatenate([np.arange(a, b) for a, b in zip(firsts, stops, strict=True)])
         starts = offsets[chosen]
         ends = np.minimum(offsets[chosen + 1], starts + SAMPLE_BYTES)
         offsets, data = gather_slices(data, starts, ends)
@@ -130,8 +128,7 @@ def _matcher(table: bytes) -> Matcher:
 
 
 def _slot(prefix: int) -> int:
-    hashed = (prefix * int(_PRIME)) & ((1 << 64) - 1)
-    return (hashed ^ hashed >> int(_SHIFT)) & ((1 << _SLOT_BITS) - 1)
+    return ((prefix << 8) * int(_PRIME) & 0xFFFFFFFF) >> (32 - _SLOT_BITS)
 
 
 def _slot_of(symbol: bytes) -> int:
@@ -197,19 +194,15 @@ def _walk(
     while len(position):
         left = ends - position
         word = words[position].view(np.uint64)
-        word &= _MASKS[np.minimum(left, LONGEST_SYMBOL)]
-        hashed = (word & _PREFIX) * _PRIME
-        hashed ^= hashed >> _SHIFT
-        slot = (hashed & np.uint64((1 << _SLOT_BITS) - 1)).view(np.int64)
+        hashed = (word.astype(np.uint32) << np.uint32(8)) * _PRIME
+        slot = (hashed >> np.uint32(32 - _SLOT_BITS)).astype(np.int64)
         is_hit = (word & matcher.slot_masks[slot]) == matcher.slot_words[slot]
+        is_hit &= matcher.slot_entries[slot] >> _LENGTH_SHIFT <= left
         pair = (word & _PAIR).view(np.int64)
-        entry = np.where(is_hit, matcher.slot_entries[slot], matcher.pairs[pair])
+        # No symbol may reach beyond the end; a pair at the last byte does.
+        other = np.where(left > 1, matcher.pairs[pair], matcher.singles[pair & 0xFF])
+        entry = np.where(is_hit, matcher.slot_entries[slot], other)
         length = (entry >> _LENGTH_SHIFT).astype(np.int64)
-        is_long = length > left
-        if is_long.any():
-            # Symbols that end in zero bytes also match beyond the end.
-            entry[is_long] = matcher.singles[pair[is_long] & 0xFF]
-            length[is_long] = 1
         found[position] = entry
         position = position + length
         is_open = position < ends

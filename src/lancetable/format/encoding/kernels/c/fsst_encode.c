@@ -7,11 +7,14 @@
 #include <string.h>
 
 enum {
-  SLOTS = 4096,
+  SLOT_BITS = 12,
+  SLOTS = 1 << SLOT_BITS,
   LITERAL = 256, /* kinds: 256 codes, then 256 bytes without a symbol */
   KINDS = 512,
   SEGMENT = 64,  /* no symbol reaches across such a boundary of its value */
   LANES = 4,
+  PIECES = LANES * 128,
+  LANE_BYTES = 2 * SEGMENT * 129 + 64, /* no two lanes begin at the same place of the cache */
   NOTHING = 255, /* the code that no symbol has: it escapes */
   MOST_SYMBOLS = 255,
   GENERATIONS = 5,
@@ -32,22 +35,23 @@ static const uint64_t MASKS[9] = {0,
  * three, of which each slot has one; the others by two bytes. An entry is a code, the length of its
  * symbol at bit 8, and at bit 12 whether the byte itself follows the code, which escapes then. */
 typedef struct {
-  uint64_t words[256];
+  uint64_t words[256]; /* symbols, and which of their bytes count */
+  uint64_t masks[256];
   uint16_t slots[SLOTS];
   uint16_t singles[256];
   uint16_t pairs[65536];
 } Matcher;
 
 static inline size_t slot_of(uint64_t word) {
-  uint64_t hashed = (word & 0xffffff) * 2971215073u;
-  return (size_t)((hashed ^ hashed >> 15) & (SLOTS - 1));
+  return (uint32_t)(word << 8) * 2971215073u >> (32 - SLOT_BITS);
 }
 
 static void fill_matcher(Matcher *matcher, const uint64_t *symbols, const uint8_t *lengths,
                          int64_t count) {
   for (int i = 0; i < SLOTS; i++) matcher->slots[i] = NOTHING;
-  memset(matcher->words, 0, sizeof matcher->words);
+  memset(matcher->masks, 0, sizeof matcher->masks);
   memcpy(matcher->words, symbols, (size_t)count * 8);
+  for (int64_t i = 0; i < count; i++) matcher->masks[i] = MASKS[lengths[i]];
   /* Never equal to a word of which no byte is looked at. */
   matcher->words[NOTHING] = 1;
   for (int i = 0; i < 256; i++) matcher->singles[i] = (uint16_t)(1 << 12 | 1 << 8 | NOTHING);
@@ -65,91 +69,122 @@ static void fill_matcher(Matcher *matcher, const uint64_t *symbols, const uint8_
   }
 }
 
-static inline uint64_t load(const uint8_t *data, int64_t place, int64_t size) {
+static inline uint64_t load(const uint8_t *from, const uint8_t *end) {
   uint64_t word = 0;
-  if (size - place >= 8)
-    memcpy(&word, data + place, 8);
-  else
-    memcpy(&word, data + place, (size_t)(size - place));
+  memcpy(&word, from, end - from >= 8 ? 8 : (size_t)(end - from));
   return word;
 }
 
 static inline int64_t length_of(unsigned entry) { return entry >> 8 & 15; }
 
-/* The entry of the symbol that `word` starts with; only `left` bytes of it count. */
+/* The entry of the symbol that `word` starts with, of up to `left` bytes. */
 static inline unsigned match(const Matcher *matcher, uint64_t word, int64_t left) {
-  word &= MASKS[left < 8 ? left : 8];
   const unsigned found = matcher->slots[slot_of(word)];
   const unsigned other = matcher->pairs[word & 0xffff];
+  const size_t code = found & 0xff;
+  const unsigned is_other = (word & matcher->masks[code]) != matcher->words[code];
   /* Which of the two it is cannot be foreseen, so there is no branch to guess wrong. */
-  const unsigned is_found = (word & MASKS[found >> 8]) == matcher->words[found & 0xff];
-  const unsigned entry = other ^ ((other ^ found) & (0 - is_found));
-  /* Symbols that end in zero bytes also match beyond the end. */
-  return length_of(entry) > left ? matcher->singles[word & 0xff] : entry;
+  const unsigned entry = found ^ ((found ^ other) & (0 - is_other));
+  /* Few symbols reach beyond the end. */
+  if (length_of(entry) <= left) return entry;
+  return length_of(other) <= left ? other : matcher->singles[word & 0xff];
 }
 
-static uint8_t *encode_one(const Matcher *matcher, const uint8_t *data, int64_t size,
-                           int64_t place, int64_t end, uint8_t *to) {
-  while (place < end) {
-    const int64_t stop = place + SEGMENT < end ? place + SEGMENT : end;
-    while (place < stop) {
-      const uint64_t word = load(data, place, size);
-      const unsigned entry = match(matcher, word, stop - place);
+/* Values are encoded a block of pieces at a time. A piece is a value, or a segment of a long one; an
+ * empty value has none. Finding a symbol is a chain of loads, so the pieces of a block are dealt out
+ * to lanes, whose chains run side by side, each into room of its own. */
+typedef struct {
+  const uint8_t *stops[PIECES]; /* where the text of pieces ends */
+  const uint8_t *edges[PIECES]; /* where their codes end in the room of their lane */
+  int64_t ends[PIECES];         /* and among all codes */
+  uint8_t codes[LANES][LANE_BYTES];
+} Block;
+
+typedef struct {
+  const uint8_t *from;
+  uint8_t *to;
+  int64_t piece;
+} Lane;
+
+/* Take one symbol. A lane that `may_end` stays at the end of its `last` piece, others never get
+ * there. */
+static inline void advance(const Matcher *matcher, Block *block, Lane *lane, int64_t last,
+                           int may_end) {
+  const int64_t left = block->stops[lane->piece] - lane->from;
+  uint64_t word;
+  memcpy(&word, lane->from, 8);
+  const unsigned entry = match(matcher, word, left);
+  const int64_t is_open = may_end ? left > 0 : 1;
+  const int64_t step = length_of(entry) & (0 - is_open);
+  lane->to[0] = (uint8_t)entry;
+  lane->to[1] = (uint8_t)word;
+  lane->to += is_open + (is_open & (entry >> 12));
+  lane->from += step;
+  block->edges[lane->piece] = lane->to;
+  lane->piece += (step == left) & (may_end ? lane->piece < last : 1);
+}
+
+/* The codes of the leading pieces of a block, of which the first starts at `start`: at least one for
+ * each lane, and 8 more bytes can be read behind each of them. */
+static uint8_t *encode_lanes(const Matcher *matcher, Block *block, const uint8_t *start,
+                             int64_t pieces, uint8_t *to, const uint8_t *out) {
+  Lane lanes[LANES];
+  int64_t firsts[LANES + 1];
+  for (int i = 0; i <= LANES; i++) firsts[i] = pieces * i / LANES;
+  for (int i = 0; i < LANES; i++) {
+    const int64_t first = firsts[i];
+    lanes[i] = (Lane){first ? block->stops[first - 1] : start, block->codes[i], first};
+  }
+  for (;;) {
+    int64_t least = INT64_MAX, most = 0;
+    for (int i = 0; i < LANES; i++) {
+      const int64_t left = block->stops[firsts[i + 1] - 1] - lanes[i].from;
+      if (left < least) least = left;
+      if (left > most) most = left;
+    }
+    if (most == 0) break;
+    if (least > 32) {
+      /* No lane gets to its end in so many steps. */
+      for (int64_t steps = (least - 1) / 8; steps > 0; steps--)
+        for (int i = 0; i < LANES; i++) advance(matcher, block, &lanes[i], 0, 0);
+    } else {
+      for (int64_t steps = (most + 7) / 8; steps > 0; steps--)
+        for (int i = 0; i < LANES; i++)
+          advance(matcher, block, &lanes[i], firsts[i + 1] - 1, 1);
+    }
+  }
+  for (int i = 0; i < LANES; i++) {
+    const int64_t length = lanes[i].to - block->codes[i];
+    for (int64_t piece = firsts[i]; piece < firsts[i + 1]; piece++)
+      block->ends[piece] = block->edges[piece] - block->codes[i] + (to - out);
+    memcpy(to, block->codes[i], (size_t)length);
+    to += length;
+  }
+  return to;
+}
+
+/* The codes of all pieces of a block, of which the first starts at `start`; `end` is that of all
+ * text. */
+static uint8_t *encode_block(const Matcher *matcher, Block *block, const uint8_t *start,
+                             int64_t pieces, const uint8_t *end, uint8_t *to, const uint8_t *out) {
+  int64_t piece = pieces;
+  while (piece > 0 && end - block->stops[piece - 1] < 8) piece--;
+  if (piece < LANES) piece = 0;
+  if (piece) {
+    to = encode_lanes(matcher, block, start, piece, to, out);
+    start = block->stops[piece - 1];
+  }
+  for (; piece < pieces; piece++) {
+    while (start < block->stops[piece]) {
+      const uint64_t word = load(start, end);
+      const unsigned entry = match(matcher, word, block->stops[piece] - start);
       *to++ = (uint8_t)entry;
       if (entry >> 12) *to++ = (uint8_t)word;
-      place += length_of(entry);
+      start += length_of(entry);
     }
+    block->ends[piece] = to - out;
   }
   return to;
-}
-
-/* Several short values at once, each into room of its own: finding a symbol is a chain of loads,
- * and the chains of different values run side by side. A value that is finished waits for the
- * others. All have up to SEGMENT bytes, and 8 more can be read behind each of them. */
-static uint8_t *encode_some(const Matcher *matcher, const uint8_t *data, const int64_t *offsets,
-                            uint8_t *to, int64_t *edges, const uint8_t *out) {
-  uint8_t room[LANES][2 * SEGMENT + 16];
-  const uint8_t *from[LANES];
-  int64_t left[LANES];
-  uint8_t *at[LANES];
-  int64_t most = 0;
-  for (int lane = 0; lane < LANES; lane++) {
-    from[lane] = data + offsets[lane];
-    left[lane] = offsets[lane + 1] - offsets[lane];
-    at[lane] = room[lane];
-    if (left[lane] > most) most = left[lane];
-  }
-  while (most > 0) {
-    most = 0;
-    for (int lane = 0; lane < LANES; lane++) {
-      uint64_t word;
-      memcpy(&word, from[lane], 8);
-      const unsigned entry = match(matcher, word, left[lane]);
-      const int64_t is_open = left[lane] > 0;
-      const int64_t step = length_of(entry) & (0 - is_open);
-      at[lane][0] = (uint8_t)entry;
-      at[lane][1] = (uint8_t)word;
-      at[lane] += is_open + (is_open & (entry >> 12));
-      from[lane] += step;
-      left[lane] -= step;
-      most |= left[lane];
-    }
-  }
-  for (int lane = 0; lane < LANES; lane++) {
-    const int64_t length = at[lane] - room[lane];
-    for (int64_t done = 0; done < length; done += 16) memcpy(to + done, room[lane] + done, 16);
-    to += length;
-    edges[lane] = to - out;
-  }
-  return to;
-}
-
-static int are_short(const int64_t *offsets) {
-  for (int lane = 0; lane < LANES; lane++) {
-    const int64_t length = offsets[lane + 1] - offsets[lane];
-    if (length > SEGMENT) return 0;
-  }
-  return 1;
 }
 
 /* The bytes of room that encoding needs, or with the size of a sample training on it. */
@@ -169,7 +204,7 @@ typedef struct {
 
 int64_t lt_fsst_room(int64_t sample) {
   int64_t size = (int64_t)sizeof(Matcher);
-  if (sample < 0) return size;
+  if (sample < 0) return size + (int64_t)sizeof(Block);
   const int64_t candidates = candidates_of(sample);
   size += 8 * 256 + 256;                      /* symbols and lengths */
   size += 2 * KINDS * KINDS * 4;              /* counts of neighbours */
@@ -179,24 +214,42 @@ int64_t lt_fsst_room(int64_t sample) {
   return size + 64;
 }
 
+/* Cut values into the pieces of a block, from `value` and `place` on, both of which move on. Behind
+ * each value stands in `out_offsets` how many pieces there are up to it. */
+static int64_t cut(Block *block, const uint8_t *data, const int64_t *offsets, int64_t values,
+                   int64_t *value, int64_t *place, int64_t *out_offsets) {
+  int64_t pieces = 0, i = *value, at = *place;
+  while (i < values) {
+    const int64_t end = offsets[i + 1];
+    for (; at < end && pieces < PIECES; pieces++) {
+      at = end - at > SEGMENT ? at + SEGMENT : end;
+      block->stops[pieces] = data + at;
+    }
+    if (at < end) break;
+    out_offsets[++i] = pieces;
+  }
+  *value = i;
+  *place = at;
+  return pieces;
+}
+
 /* Codes of all values. `symbols` and `lengths` describe `count` symbols, `room` is of
- * lt_fsst_room(-1) bytes, `out` holds twice the text and 16 bytes. Returns the bytes written. */
+ * lt_fsst_room(-1) bytes, `out` holds twice the text. Returns the bytes written. */
 int64_t lt_fsst_encode(const uint64_t *symbols, const uint8_t *lengths, int64_t count,
                        const uint8_t *data, int64_t size, const int64_t *offsets, int64_t values,
                        void *room, uint8_t *out, int64_t *out_offsets) {
   Matcher *matcher = room;
+  Block *block = (Block *)(matcher + 1);
   uint8_t *to = out;
-  int64_t i = 0;
+  int64_t value = 0, place = offsets[0];
   fill_matcher(matcher, symbols, lengths, count);
   out_offsets[0] = 0;
-  while (i < values) {
-    if (i + LANES <= values && offsets[i + LANES] + 8 <= size && are_short(offsets + i)) {
-      to = encode_some(matcher, data, offsets + i, to, out_offsets + i + 1, out);
-      i += LANES;
-    } else {
-      to = encode_one(matcher, data, size, offsets[i], offsets[i + 1], to);
-      out_offsets[++i] = to - out;
-    }
+  while (value < values) {
+    const int64_t start = place, first = value, before = to - out;
+    const int64_t pieces = cut(block, data, offsets, values, &value, &place, out_offsets);
+    to = encode_block(matcher, block, data + start, pieces, data + size, to, out);
+    for (int64_t i = first + 1; i <= value; i++)
+      out_offsets[i] = out_offsets[i] ? block->ends[out_offsets[i] - 1] : before;
   }
   return to - out;
 }
@@ -233,7 +286,7 @@ static void count_values(Training *training, const uint8_t *data, int64_t size,
     int64_t stop = place;
     while (place < end) {
       if (place == stop) stop = place + SEGMENT < end ? place + SEGMENT : end;
-      const uint64_t word = load(data, place, size);
+      const uint64_t word = load(data + place, data + size);
       const unsigned entry = match(training->matcher, word, stop - place);
       const unsigned first = (unsigned)(word & 0xff);
       const unsigned kind = entry >> 12 ? LITERAL + first : entry & 0xff;
