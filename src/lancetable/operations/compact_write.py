@@ -5,48 +5,42 @@ not add up. In a table with stable row ids the new fragments carry the ids of th
 versions.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import CorruptError
 from lancetable.file.model import V2_1
 from lancetable.format.manifest import Fragment, InlineSequence
 from lancetable.format.manifest.rowids import encode_row_id_runs, encode_versions
-from lancetable.format.schema.model import Field
-from lancetable.fragment.blobs import read_payloads
 from lancetable.fragment.copy import CopyTarget, copy_fragments
 from lancetable.fragment.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.system import FIRST_VERSION
-from lancetable.fragment.together import read_live_together
 from lancetable.fragment.writer import (
     WriteOptions,
     file_version,
     remove_fragments,
     write_fragments,
 )
+from lancetable.operations.ahead import AHEAD
 from lancetable.operations.compact_options import SORT_COPIES, CompactOptions
 from lancetable.operations.compact_order import Order, order_of
+from lancetable.operations.compact_read import LEAST_SHARED, Reading
 from lancetable.operations.moved import Numbers, has_stable_row_ids, target_of
-from lancetable.operations.relief import Relief
 from lancetable.operations.reorder import reordered
 from lancetable.operations.write import table_options
-from lancetable.scan.pace import Pace, bytes_of, guess
-from lancetable.scan.plan import ScanPlan, plan, windows
+from lancetable.scan.plan import plan
 from lancetable.scan.request import MiB, ScanRequest
-from lancetable.scan.result import aligned, finish
 
 _SHARES = 8
 """What a task reads at a time and what waits for its page take such a part of its memory each;
 encoding takes copies of both."""
-_LEAST_PAGE = 64 * 1024
 _MOST_PAGE = 8 * MiB
 
 
@@ -61,7 +55,7 @@ class CompactTask:
     @property
     def window_bytes(self) -> int:
         """About how many bytes are decoded at a time."""
-        return self.options.task_bytes // _SHARES
+        return self.options.task_bytes // (_SHARES * AHEAD)
 
     @property
     def part_bytes(self) -> int:
@@ -94,7 +88,7 @@ def write_group(task: CompactTask) -> WrittenGroup:
     names = tuple(field.name for field in manifest.schema.fields)
     planned = plan(manifest.schema, ScanRequest(names, blobs="bytes"))
     order = _order(task) if task.options.is_sorted else None
-    reading = _Reading(planned, Readers(task.part), task.window_bytes)
+    reading = Reading(planned, Readers(task.part), task.window_bytes)
     batches = reading.batches()
     if order is not None:
         batches = reordered(batches, order, partial(reading.rows_of, task.part_bytes))
@@ -114,150 +108,17 @@ def _write_options(task: CompactTask, columns: int) -> WriteOptions:
     wanted = WriteOptions(
         max_rows_per_file=task.rows_per_file,
         max_bytes_per_file=2 * task.options.target_bytes,
-        page_bytes=min(max(share // max(columns, 1), _LEAST_PAGE), _MOST_PAGE),
+        page_bytes=min(max(share // max(columns, 1), LEAST_SHARED), _MOST_PAGE),
         pending_bytes=share,
     )
     return table_options(task.part.manifest, wanted)
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """Reads the live rows of a part, window by window."""
-
-    plan: ScanPlan
-    readers: Readers
-    window_bytes: int
-
-    @cached_property
-    def _pace(self) -> Pace:
-        return guess((self.plan.early, self.plan.late), self.readers.source.manifest.fragments)
-
-    @cached_property
-    def _relief(self) -> Relief:
-        return Relief(self.window_bytes)
-
-    def rows_of(self, bytes_: int) -> int:
-        """Return how many rows take so many bytes, by what is known from those that were read."""
-        return self._pace.rows(bytes_)
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield all live rows in order."""
-        pace = self._pace
-        position = 0
-        while position < len(self.readers):
-            stop = self._fitting(position, pace)
-            together = self._together(range(position, stop), pace)
-            if together is None:
-                for each in range(position, stop):
-                    yield from self._fragment(each, pace)
-            else:
-                bytes_ = sum(batch.nbytes for batch in together)
-                yield from together
-                del together
-                self._relief.passed(bytes_)
-            position = stop
-
-    def _fitting(self, first: int, pace: Pace) -> int:
-        """Return the end of the fragments that fit into one window, or of a single one."""
-        fragments = self.readers.source.manifest.fragments
-        room = pace.rows(self.window_bytes)
-        stop = first
-        while stop < len(fragments):
-            room -= fragments[stop].physical_rows or room + 1
-            if room < 0:
-                break
-            stop += 1
-        return max(stop, first + 1)
-
-    def _together(self, positions: range, pace: Pace) -> list[pa.RecordBatch] | None:
-        """Return the rows of several fragments; None when they must be read one by one."""
-        if len(positions) == 1 or self.plan.blobs:
-            return None
-        readers = [self.readers[position] for position in positions]
-        columns = read_live_together(readers, self.plan.late)
-        for reader in readers:
-            reader.opened.release()
-        if columns is None:
-            return None
-        rows = sum(map(len, columns[0]))
-        if not rows:
-            return []
-        pace.learn(rows, bytes_of(columns))
-        done = finish(self.plan, rows, columns)
-        return aligned(dict(zip(self.plan.schema.names, done.columns, strict=True)), rows)
-
-    def _fragment(self, position: int, pace: Pace) -> Iterator[pa.RecordBatch]:
-        opened = self.readers[position].opened
-        start = 0
-        while start < opened.rows:
-            step = pace.rows(self.window_bytes)
-            window = next(windows(position, start, min(start + step, opened.rows), step))
-            columns = self.readers[position].read_live(self.plan.late, window.start, window.stop)
-            columns = [[_own(chunk) for chunk in column] for column in columns]
-            bytes_ = bytes_of(columns)
-            pace.learn(window.stop - window.start, bytes_)
-            rows = sum(map(len, columns[0]))
-            if rows:
-                names = self.plan.names
-                for batch in aligned(dict(zip(names, columns, strict=True)), rows):
-                    yield from self._finished(position, batch)
-            start = window.stop
-            # What is encoded by now needs the mapped bytes no more.
-            del columns
-            opened.release()
-            self._relief.passed(bytes_)
-
-    def _finished(self, position: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        for piece in self._pieces(batch):
-            columns = [[array] for array in piece.columns]
-            for slot, field in self.plan.blobs:
-                opened = self.readers[position].opened
-                columns[slot] = read_payloads(opened, field, columns[slot])
-            done = finish(self.plan, piece.num_rows, columns)
-            yield from aligned(
-                dict(zip(self.plan.schema.names, done.columns, strict=True)), done.rows
-            )
-
-    def _pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Cut a batch where the blobs of its rows are more than a window may hold."""
-        weights = _blob_bytes(batch, self.plan.blobs)
-        if weights is None or weights.sum() <= self.window_bytes:
-            yield batch
-            return
-        first = held = 0
-        for row, weight in enumerate(weights.tolist()):
-            if row > first and held + weight > self.window_bytes:
-                yield batch.slice(first, row - first)
-                first, held = row, 0
-            held += weight
-        yield batch.slice(first)
-
-
-def _own(array: pa.Array) -> pa.Array:
-    """Return a small array in memory of its own; a large one is stored soon.
-
-    Until its page is full an array may wait long, and one that looks into a mapped file keeps all
-    of it that was read.
-    """
-    return pa.concat_arrays([array, array[:0]]) if array.nbytes < _LEAST_PAGE else array
-
-
-def _blob_bytes(batch: pa.RecordBatch, blobs: Sequence[tuple[int, Field]]) -> Numbers | None:
-    """Return how many bytes the blobs of each row have, as far as they stand at the top."""
-    found = None
-    for slot, field in blobs:
-        if field.is_blob:
-            sizes = pc.fill_null(pc.struct_field(batch.column(slot), ["size"]), 0)
-            numbers = sizes.to_numpy(zero_copy_only=False).astype(np.uint64)
-            found = numbers if found is None else found + numbers
-    return found
 
 
 def _order(task: CompactTask) -> Order:
     """Return the order that the rows of a task get."""
     names = (*task.options.sort_by, *task.options.z_order_by)
     planned = plan(task.part.manifest.schema, ScanRequest(names))
-    reading = _Reading(planned, Readers(task.part), task.window_bytes)
+    reading = Reading(planned, Readers(task.part), task.window_bytes)
     order = order_of(pa.Table.from_batches(list(reading.batches())), task.options)
     # What the keys took is kept for later by the pool; reading the rows would take as much again.
     pa.default_memory_pool().release_unused()

@@ -5,6 +5,7 @@ that created them; rows that are inserted behind them get theirs with the commit
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +20,12 @@ from lancetable.fragment.projection import CREATED_AT, ROW_ID
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.system import FIRST_VERSION
 from lancetable.fragment.writer import WriteOptions, WriteTarget, remove_fragments, write_fragments
+from lancetable.operations.ahead import read_ahead
 from lancetable.operations.hidden_columns import OUTSIDE, Spill
 from lancetable.operations.parts import Offsets, cut_offsets, read_rows
 from lancetable.operations.write import table_options
 from lancetable.scan.plan import ScanPlan
-from lancetable.scan.result import aligned
+from lancetable.scan.result import Piece, aligned
 
 Numbers = npt.NDArray[np.uint64]
 
@@ -33,14 +35,35 @@ def has_stable_row_ids(manifest: Manifest) -> bool:
     return bool(manifest.reader_flags & Feature.STABLE_ROW_IDS)
 
 
+class RowsOf(NamedTuple):
+    """Rows of a fragment, by its place in the manifest and their ascending offsets."""
+
+    position: int
+    offsets: Offsets
+
+
 def row_batches(
-    plan: ScanPlan, readers: Readers, position: int, offsets: Offsets
+    plan: ScanPlan, readers: Readers, wanted: Iterable[RowsOf]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows of a fragment, by their ascending offsets, in batches of the plan's columns."""
+    """Yield rows of fragments, in batches of the plan's columns; the next ones are read ahead."""
+
+    def read(rows: RowsOf) -> Piece:
+        reader = readers[rows.position]
+        piece = read_rows(plan, reader, rows.offsets)
+        # What is not decoded yet is held by the columns.
+        reader.opened.release()
+        return piece
+
+    runs = (
+        RowsOf(position, run)
+        for position, offsets in wanted
+        for run in cut_offsets(plan, readers, offsets)
+    )
     names = plan.schema.names
-    for run in cut_offsets(plan, readers, offsets):
-        piece = read_rows(plan, readers[position], run)
-        yield from aligned(dict(zip(names, piece.columns, strict=True)), piece.rows)
+    for piece in read_ahead(read, runs, readers.source.manifest.fragments):
+        rows, columns = piece
+        del piece
+        yield from aligned(dict(zip(names, columns, strict=True)), rows)
 
 
 class Lineage:

@@ -28,6 +28,7 @@ from lancetable.operations.delete import affected_rows, mark_all
 from lancetable.operations.match import Found, find_all, plan_find
 from lancetable.operations.moved import (
     Lineage,
+    RowsOf,
     has_stable_row_ids,
     row_batches,
     target_of,
@@ -172,17 +173,19 @@ def write_changed(task: MoveTask) -> list[Fragment]:
     readers = Readers(part)
     lineage = Lineage()
 
-    def changed() -> Iterator[pa.RecordBatch]:
+    def moving() -> Iterator[RowsOf]:
         for position, fragment in enumerate(part.manifest.fragments):
             offsets = task.rows[fragment.id].offsets()
             if has_stable_row_ids(part.manifest):
                 lineage.add(readers, position, offsets)
-            for batch in row_batches(planned, readers, position, offsets):
-                yield apply_assignments(batch, assignments, names)
-                rows = batch.num_rows
-                del batch
-                give_back(rows)
-            readers[position].opened.release()
+            yield RowsOf(position, offsets)
+
+    def changed() -> Iterator[pa.RecordBatch]:
+        for batch in row_batches(planned, readers, moving()):
+            yield apply_assignments(batch, assignments, names)
+            rows = batch.num_rows
+            del batch
+            give_back(rows)
 
     return write_labelled(part, changed(), schema, task.options, lineage)
 
