@@ -7,6 +7,7 @@
 from lancetable.expression.arrow import from_arrow
 from lancetable.expression.bind import bind, bind_predicate, type_of
 from lancetable.expression.evaluate import evaluate, evaluate_mask
+from lancetable.expression.leading import NumberTest, leading_tests
 from lancetable.expression.render import to_sql
 from lancetable.expression.tree import (
     And,
@@ -65,6 +66,7 @@ __all__ = [
     "Literal",
     "Negate",
     "Not",
+    "NumberTest",
     "Opaque",
     "Operation",
     "Or",
@@ -75,6 +77,7 @@ __all__ = [
     "evaluate",
     "evaluate_mask",
     "from_arrow",
+    "leading_tests",
     "literal",
     "parse",
     "to_sql",

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ import pyarrow.types as pt
 
 from lancetable.expression.coerce import is_list
 from lancetable.expression.tree import Comparison
+
+Number: TypeAlias = np.integer[Any] | np.floating[Any]
 
 _KERNELS: Mapping[Comparison, Callable[[pa.Array, pa.Array], pa.Array]] = {
     Comparison.EQ: pc.equal,
@@ -79,6 +82,21 @@ def _compare_nested(op: Comparison, left: pa.Array, right: pa.Array) -> pa.Array
 
 def _listed(values: pa.Array, rows: int) -> list[object]:
     return [values.as_py()] * rows if isinstance(values, pa.Scalar) else values.to_pylist()
+
+
+def as_number(op: Comparison, type_: pa.DataType, scalar: pa.Scalar) -> Number | None:
+    """Return a constant that values of a type can be compared with as numbers; None if none is."""
+    ordinary = op not in {Comparison.DISTINCT, Comparison.NOT_DISTINCT} and scalar.is_valid
+    if not (ordinary and pt.is_primitive(type_)) or pt.is_boolean(type_) or pt.is_float16(type_):
+        return None
+    if pt.is_interval(type_):
+        return None
+    constant = scalar.as_py() if pt.is_integer(type_) or pt.is_floating(type_) else scalar.value
+    if isinstance(constant, float) and math.isnan(constant):
+        return None
+    kind = "f" if pt.is_floating(type_) else "u" if pt.is_unsigned_integer(type_) else "i"
+    number: Number = np.dtype(f"{kind}{type_.bit_width // 8}").type(constant)
+    return number
 
 
 def compare_numbers(

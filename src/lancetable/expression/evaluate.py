@@ -6,7 +6,6 @@ only for the rows the first one left open. So a guard like ``n <> 0 AND m / n > 
 ``column < constant`` is one NumPy comparison.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from functools import reduce
 
@@ -322,22 +321,15 @@ def _few(expression: In, values: pa.Array) -> _Mask | None:
 
 
 def _direct(op: Comparison, values: pa.Array, scalar: pa.Scalar) -> _Mask | None:
-    type_ = values.type
-    ordinary = op not in {Comparison.DISTINCT, Comparison.NOT_DISTINCT} and scalar.is_valid
-    if not (ordinary and pt.is_primitive(type_)) or pt.is_boolean(type_) or pt.is_float16(type_):
+    constant = compare.as_number(op, values.type, scalar)
+    if constant is None:
         return None
-    if pt.is_interval(type_):
-        return None
-    constant = scalar.as_py() if pt.is_integer(type_) or pt.is_floating(type_) else scalar.value
-    if isinstance(constant, float) and math.isnan(constant):
-        return None
-    kind = "f" if pt.is_floating(type_) else "u" if pt.is_unsigned_integer(type_) else "i"
-    dtype = np.dtype(f"{kind}{type_.bit_width // 8}")
     validity, data = values.buffers()
     if data is None:
         return np.zeros(len(values), np.bool_)
-    numbers = np.frombuffer(data, dtype, len(values), values.offset * dtype.itemsize)
-    mask = compare.compare_numbers(op, numbers, dtype.type(constant))
+    offset = values.offset * constant.itemsize
+    numbers = np.frombuffer(data, constant.dtype, len(values), offset)
+    mask = compare.compare_numbers(op, numbers, constant)
     if values.null_count:
         mask &= _bits(validity, values.offset, len(values))
     return mask

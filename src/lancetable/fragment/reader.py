@@ -1,6 +1,7 @@
 """Reads rows of one fragment: data files side by side, nulls for what none of them has."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,7 @@ import pyarrow as pa
 from lancetable.errors import CorruptError
 from lancetable.file import FileReader
 from lancetable.file.coded import CodedChunk, has_codes, read_coded
+from lancetable.format.encoding.stretch import Tests
 from lancetable.format.schema.types import arrow_type
 from lancetable.fragment.assemble import assemble
 from lancetable.fragment.coded import keep_coded
@@ -19,6 +21,13 @@ from lancetable.fragment.system import Rows, row_offsets, system_column
 
 GATHER_BELOW = 0.1
 """When fewer rows of a range than this are live, they are fetched one by one."""
+
+
+class ColumnTests(NamedTuple):
+    """Comparisons of one column, which the projection names."""
+
+    column: Projection
+    tests: Tests
 
 
 class FragmentReader:
@@ -69,6 +78,26 @@ class FragmentReader:
         live = self._live_mask(start, stop)
         columns = (read_coded(file, field, range(start, stop)) for field in projection.fields)
         return columns if live is None else (keep_coded(column, live) for column in columns)
+
+    def match(self, every: Sequence[ColumnTests], start: int, stop: int) -> tuple[Mask, int] | None:
+        """Return which live rows of a range pass all tests, and how many; None to read them."""
+        both: Mask | None = None
+        found = 0
+        for column, tests in every:
+            single = column.plan(self.opened.files).single_file
+            file = None if single is None else self.opened.file(single)
+            if not isinstance(file, FileReader):
+                return None
+            matched = file.match(column.fields[0], range(start, stop), tests)
+            if matched is None:
+                return None
+            mask, found = matched
+            both = mask if both is None else both & mask
+        live = self._live_mask(start, stop)
+        if both is None or (live is None and len(every) == 1):
+            return None if both is None else (both, found)
+        both = both if live is None else both[live]
+        return both, int(np.count_nonzero(both))
 
     def live_offsets(self, start: int, stop: int) -> npt.NDArray[np.int64]:
         """Return the offsets in a range that are not deleted."""

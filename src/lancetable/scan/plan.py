@@ -17,6 +17,7 @@ from lancetable.scan.columns import (
     Key,
     Output,
     Stored,
+    binding_schema,
     bound_predicate,
     expression_outputs,
     key_of,
@@ -27,6 +28,7 @@ from lancetable.scan.columns import (
 )
 from lancetable.scan.pace import is_fixed_width
 from lancetable.scan.request import ScanRequest
+from lancetable.scan.tested import Tested, column_tests
 
 # Measured: below these shares single values cost less than whole pages.
 GATHER_BELOW = 0.1
@@ -56,6 +58,9 @@ class ScanPlan:
 
     early: Projection
     late: Projection
+    tested: Tested | None
+    """Comparisons that are made while columns are decoded; None when the predicate has none."""
+
     gather_below: float
     """When a smaller part of the rows passes, the late columns are fetched row by row."""
 
@@ -107,6 +112,7 @@ def plan(schema: Schema, request: ScanRequest) -> ScanPlan:
     if request.blobs == "bytes":
         outputs = [_with_payloads(output) for output in outputs]
     final = result_schema(schema, outputs)
+    used = frozenset(slots[key_of(stored)] for stored in wanted)
     return ScanPlan(
         schema=final,
         types=tuple(final.types),
@@ -114,11 +120,12 @@ def plan(schema: Schema, request: ScanRequest) -> ScanPlan:
         lone=None if where is None else lone_predicates(where, names[: len(early)]),
         early=_projection(early),
         late=after,
-        gather_below=GATHER_FIXED_BELOW if is_fixed_width(after) else GATHER_BELOW,
+        tested=None if where is None else _tested(schema, where, [*early, *late], used),
+        gather_below=_gather_below(after),
         names=names,
         sources=sources,
         expression_slots=tuple((_name(stored), slots[key_of(stored)]) for stored in shared),
-        used=frozenset(slots[key_of(stored)] for stored in wanted),
+        used=used,
         extended=tuple(
             number for number, field in enumerate(final) if _holds_extension(field.type)
         ),
@@ -127,6 +134,24 @@ def plan(schema: Schema, request: ScanRequest) -> ScanPlan:
         limit=request.limit,
         offset=request.offset,
     )
+
+
+def _gather_below(projection: Projection) -> float:
+    return GATHER_FIXED_BELOW if is_fixed_width(projection) else GATHER_BELOW
+
+
+def _tested(
+    schema: Schema, where: Expression, columns: Sequence[Stored], used: frozenset[int]
+) -> Tested | None:
+    """Plan to compare while columns are decoded; the rows that pass are then read at once."""
+    fields = [stored for stored in columns if not isinstance(stored, str)]
+    tests, rest = column_tests(where, fields, binding_schema(schema))
+    if not tests:
+        return None
+    # A projection reads its fields first, then its system columns.
+    slots = sorted(used, key=lambda slot: (isinstance(columns[slot], str), slot))
+    survivors = _projection([columns[slot] for slot in slots])
+    return Tested(tests, rest, survivors, tuple(slots), _gather_below(survivors))
 
 
 Plans: TypeAlias = dict[object, ScanPlan]

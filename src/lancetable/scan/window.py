@@ -4,12 +4,15 @@ The columns of the predicate are read, the predicate says which rows stay, and t
 are read for those rows only.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 
 from lancetable.file.coded import CodedChunk
 from lancetable.fragment.blobs import read_payloads
 from lancetable.fragment.coded import CodedColumns, decoded, keep_coded
+from lancetable.fragment.projection import Projection
 from lancetable.fragment.reader import FragmentReader
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.select import Columns, Mask, keep, rows_of
@@ -37,7 +40,11 @@ def read_window(plan: ScanPlan, readers: Readers, window: Window, pace: Pace) ->
 
 def count_window(plan: ScanPlan, readers: Readers, window: Window) -> int:
     """Return how many rows of a window pass the predicate."""
-    mask = _early(plan, readers[window.fragment], window)[1]
+    reader = readers[window.fragment]
+    quick = _tested(plan, reader, window)
+    if quick is not None:
+        return quick[1]
+    mask = _early(plan, reader, window)[1]
     return int(np.count_nonzero(mask))
 
 
@@ -45,6 +52,23 @@ def _rows(reader: FragmentReader, columns: Columns, window: Window) -> int:
     if columns:
         return rows_of(columns[0])
     return reader.live_rows_within(window.start, window.stop)
+
+
+def _tested(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[Mask, int] | None:
+    """Return which rows pass, and how many, without columns in memory; None when that cannot be."""
+    tested = plan.tested
+    if tested is None:
+        return None
+    quick = reader.match(tested.columns, window.start, window.stop)
+    if quick is None or tested.rest is None or not quick[1]:
+        return quick
+    mask, found = quick
+    if found >= plan.gather_below * len(mask):
+        return None
+    early = reader.read(plan.early, reader.chosen_offsets(window.start, window.stop, mask))
+    passed = mask_of(tested.rest, plan.early_names, early, found)
+    mask[np.flatnonzero(mask)[~passed]] = False
+    return mask, int(np.count_nonzero(passed))
 
 
 def _early(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[CodedColumns, Mask]:
@@ -62,14 +86,24 @@ def _early(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[Code
 
 
 def _filtered(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[int, Columns]:
+    quick = _tested(plan, reader, window)
+    if quick is not None and plan.tested is not None:
+        columns: Columns = [[] for _ in plan.names]
+        if quick[1]:
+            chosen = _Chosen(window, *quick)
+            found = _survivors(plan.tested.survivors, plan.tested.gather_below, reader, chosen)
+            for slot, column in zip(plan.tested.slots, found, strict=True):
+                columns[slot] = column
+        return quick[1], columns
     early, mask = _early(plan, reader, window)
-    found = int(np.count_nonzero(mask))
-    if not found:
+    count = int(np.count_nonzero(mask))
+    if not count:
         return 0, [[] for _ in plan.names]
     kept = [
-        _kept(column, mask, found) if slot in plan.used else [] for slot, column in enumerate(early)
+        _kept(column, mask, count) if slot in plan.used else [] for slot, column in enumerate(early)
     ]
-    return found, kept + _late(plan, reader, window, mask, found)
+    chosen = _Chosen(window, mask, count)
+    return count, kept + _survivors(plan.late, plan.gather_below, reader, chosen)
 
 
 def _kept(column: list[CodedChunk], mask: Mask, found: int) -> list[pa.Array]:
@@ -78,14 +112,24 @@ def _kept(column: list[CodedChunk], mask: Mask, found: int) -> list[pa.Array]:
     return decoded(column if found == len(mask) else keep_coded(column, mask))
 
 
-def _late(
-    plan: ScanPlan, reader: FragmentReader, window: Window, mask: Mask, found: int
+class _Chosen(NamedTuple):
+    """Which live rows of a window pass, and how many."""
+
+    window: Window
+    mask: Mask
+    found: int
+
+
+def _survivors(
+    projection: Projection, gather_below: float, reader: FragmentReader, chosen: _Chosen
 ) -> Columns:
-    if not len(plan.late):
+    """Read columns of the rows that pass."""
+    window, mask, found = chosen
+    if not len(projection):
         return []
     if found == len(mask):
-        return reader.read_live(plan.late, window.start, window.stop)
-    if found < plan.gather_below * len(mask):
+        return reader.read_live(projection, window.start, window.stop)
+    if found < gather_below * len(mask):
         offsets = reader.chosen_offsets(window.start, window.stop, mask)
-        return reader.read(plan.late, offsets)
-    return keep(reader.read_live(plan.late, window.start, window.stop), mask)
+        return reader.read(projection, offsets)
+    return keep(reader.read_live(projection, window.start, window.stop), mask)

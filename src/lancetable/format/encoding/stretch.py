@@ -14,6 +14,7 @@ import pyarrow as pa
 from lancetable.format.encoding.kernels.addressing import PageRecord, Values
 from lancetable.format.encoding.kernels.compiled import declared
 from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address
+from lancetable.format.encoding.kernels.ragged import empty_bytes
 from lancetable.format.encoding.leaf import Kind, Shape
 from lancetable.format.encoding.repdef import Mask
 
@@ -95,7 +96,7 @@ def read_stretch(records: Records, rows: range, kind: Kind, *, has_levels: bool)
 
 def match_stretch(records: Records, rows: range, tests: Tests) -> tuple[Mask, int] | None:
     """Return which rows of a column pass all tests, and how many do; nulls pass none."""
-    mask = np.empty(len(rows), np.bool_)
+    mask = empty_bytes(len(rows)).view(np.bool_)
     found: int = _DLL.lt_stretch_compare(
         records.at,
         len(records.pages),

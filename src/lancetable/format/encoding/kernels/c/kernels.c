@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "stream.h"
+#include "wide.h"
 
 /* Raised whenever a signature changes, so that a stale library is never called. */
 int64_t lt_abi(void) { return 8; }
@@ -17,7 +18,8 @@ static const uint8_t ORDER[8] = {0, 4, 2, 6, 1, 5, 3, 7};
 
 /* A block of 1024 values of BITS bits in `width` bits each; see kernels/bitpack.py for the order. */
 #define UNPACK(BITS)                                                                             \
-  static void unpack_##BITS(const uint##BITS##_t *packed, unsigned width, uint##BITS##_t *out) { \
+  WIDE static void unpack_##BITS(const uint##BITS##_t *packed, unsigned width,                   \
+                                 uint##BITS##_t *out) {                                          \
     enum { LANES = 1024 / BITS };                                                                \
     const uint##BITS##_t mask =                                                                  \
         width == BITS ? (uint##BITS##_t)~(uint##BITS##_t)0                                       \

@@ -9,6 +9,7 @@
 
 #include "pages.h"
 #include "stream.h"
+#include "wide.h"
 
 enum { BLOCK = 1024, MOST_VALUES = 1 << 15 };
 enum { SIGNED, UNSIGNED, REAL };
@@ -206,7 +207,7 @@ int64_t lt_stretch_values(const page_t *pages, int64_t count, int64_t start, int
     for (int64_t i = 0; i < count; i++) mask[i] &= (uint8_t)(CONDITION) ^ flip;
 
 #define TEST(NAME, TYPE, FIELD)                                                                    \
-  static void test_##NAME(const TYPE *values, int64_t count, const test_t *test, int is_first,     \
+  WIDE static void test_##NAME(const TYPE *values, int64_t count, const test_t *test, int is_first,\
                           uint8_t *mask) {                                                         \
     const TYPE constant = (TYPE)test->constant.FIELD;                                              \
     const uint8_t flip = test->is_opposite != 0;                                                   \
@@ -253,6 +254,18 @@ static int compare(const void *values, int64_t type, int64_t width, int64_t coun
   return -1;
 }
 
+/* How many of some bytes are 1; the others are 0. */
+static int64_t ones(const uint8_t *mask, int64_t count) {
+  int64_t found = 0, i = 0;
+  for (; i + 8 <= count; i += 8) {
+    uint64_t word;
+    memcpy(&word, mask + i, 8);
+    found += (int64_t)(word * 0x0101010101010101u >> 56);
+  }
+  for (; i < count; i++) found += mask[i];
+  return found;
+}
+
 /* Which of the rows `start` to `stop` of a column pass all tests, a byte for each; a null passes
  * none. Returns how many do. */
 int64_t lt_stretch_compare(const page_t *pages, int64_t count, int64_t start, int64_t stop,
@@ -286,7 +299,7 @@ int64_t lt_stretch_compare(const page_t *pages, int64_t count, int64_t start, in
       if (present(page, &part, bits) < 0) return -1;
       for (int64_t i = 0; i < part.count; i++) mask[i] &= bits[i / 8] >> i % 8 & 1;
     }
-    for (int64_t i = 0; i < part.count; i++) found += mask[i];
+    found += ones(mask, part.count);
     mask += part.count;
   }
   return more < 0 ? -1 : found;
