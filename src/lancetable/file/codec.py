@@ -31,6 +31,8 @@ from lancetable.format.schema.model import BLOB_KEY, PACKED_KEYS, Field, Schema
 MAGIC = b"LANC"
 FOOTER_BYTES = 40
 MOST_ROWS = 1 << 32
+SMALL_COLUMN = 1024
+"""Metadata of up to so many bytes is remembered."""
 _FOOTER = struct.Struct("<QQQIIHH4s")
 _PLACE = struct.Struct("<QQ")
 _LAYOUT = "PageLayout"
@@ -112,6 +114,37 @@ def decode_column(
         CorruptError: the message is damaged.
         UnsupportedError: a page uses an encoding of a later version.
     """
+    if len(data) <= SMALL_COLUMN:
+        try:
+            return _small_column(bytes(data), version, limit)
+        except _ElsewhereError:
+            pass
+    return _decode_column(data, version, limit, fetch)
+
+
+class _ElsewhereError(Exception):
+    """The bytes at hand do not tell everything."""
+
+
+def _elsewhere(_start: int, _stop: int) -> bytes:
+    raise _ElsewhereError
+
+
+@lru_cache(maxsize=4096)
+def _small_column(data: bytes, version: FileVersion, limit: int) -> Column:
+    """Decode the metadata of a column that tells everything itself.
+
+    Small files of one table often differ in their values alone, hence the cache.
+    """
+    return _decode_column(data, version, limit, _elsewhere)
+
+
+def _decode_column(
+    data: bytes | memoryview,
+    version: FileVersion,
+    limit: int,
+    fetch: Callable[[int, int], bytes],
+) -> Column:
     message = file2_pb2.ColumnMetadata()
     try:
         message.ParseFromString(data)

@@ -21,6 +21,7 @@ from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import ReserveFragments, Rewrite, RewriteGroup
 from lancetable.format.manifest import Fragment
 from lancetable.fragment.writer import remove_fragments
+from lancetable.operations.collector import collector_paused
 from lancetable.operations.compact_indices import remap_segments
 from lancetable.operations.compact_options import (
     Compacted,
@@ -75,7 +76,8 @@ def plan_for(
         tasks = plan_find(snapshot, wanted)
         found = run_steps(_runner(options, run), find_rows, tasks)
         chosen = frozenset(one.fragment.id for each in found for one in each)
-    return plan_compaction(snapshot, options, chosen)
+    with collector_paused(len(snapshot.manifest.fragments)):
+        return plan_compaction(snapshot, options, chosen)
 
 
 def compact(

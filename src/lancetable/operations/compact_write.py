@@ -29,6 +29,7 @@ from lancetable.fragment.writer import (
     write_fragments,
 )
 from lancetable.operations.ahead import AHEAD
+from lancetable.operations.collector import collector_paused
 from lancetable.operations.compact_options import SORT_COPIES, CompactOptions
 from lancetable.operations.compact_order import Order, order_of
 from lancetable.operations.compact_read import LEAST_SHARED, Reading
@@ -79,6 +80,11 @@ def write_group(task: CompactTask) -> WrittenGroup:
         CorruptError: a file is damaged.
         StoreError: a file cannot be read or written.
     """
+    with collector_paused(len(task.part.manifest.fragments)):
+        return _write_group(task)
+
+
+def _write_group(task: CompactTask) -> WrittenGroup:
     manifest = task.part.manifest
     options = _write_options(task, len(manifest.schema.fields))
     if task.options.copy_pages and not task.options.is_sorted:
