@@ -224,20 +224,21 @@ def _chunked(values: pa.Array, kind: Kind, choice: Choice) -> ChunkedValues | No
 def _chunked_text(
     text: VariableValues, kind: Kind, choice: Choice, limit: int
 ) -> ChunkedValues | None:
-    if int(np.diff(text.offsets).max(initial=0)) >= limit:
+    longest = _longest(text)
+    if longest >= limit:
         return None
-    text, compression = _coded(text, kind, choice)
+    text, compression = _coded(text, kind, choice, longest)
     chunks = encode_variable(text)._replace(compression=compression)
     return compress_chunks(chunks, choice.knobs)
 
 
 def _coded(
-    text: VariableValues, kind: Kind, choice: Choice
+    text: VariableValues, kind: Kind, choice: Choice, longest: int
 ) -> tuple[VariableValues, "Compression"]:
     """Return text as it is, or its codes if that was asked for or is quick, and pays."""
     plain = Variable(text.bits)
     wish = choice.knobs.compression
-    is_tried = wish is None and LIBRARY is not None and kind.is_text and _is_codeable(text)
+    is_tried = wish is None and LIBRARY is not None and kind.is_text and _is_codeable(text, longest)
     if wish != "fsst" and not is_tried:
         return text, plain
     coded = choice.coder.encode(text.offsets, text.data)
@@ -246,12 +247,15 @@ def _coded(
     return VariableValues(coded.offsets, coded.data, text.bits), Fsst(coded.symbol_table, plain)
 
 
-def _is_codeable(text: VariableValues) -> bool:
+def _longest(text: VariableValues) -> int:
+    return int(np.diff(text.offsets).max(initial=0))
+
+
+def _is_codeable(text: VariableValues, longest: int) -> bool:
     """Say whether there is enough text, and values long enough, for codes to make it smaller."""
     total = int(text.offsets[-1] - text.offsets[0])
     if total < LEAST_TEXT_BYTES:
         return False
-    longest = int(np.diff(text.offsets).max(initial=0))
     return LEAST_LONGEST_TEXT <= longest <= MOST_LONGEST_TEXT
 
 
@@ -299,7 +303,8 @@ def _fullzip_page(leaf: Shredded, kind: Kind, rows: int, choice: Choice) -> Page
     values: FixedValues | VariableValues
     compression: Compression
     if kind.shape is Shape.VARIABLE:
-        text, compression = _coded(variable_values(leaf.values), kind, choice)
+        text = variable_values(leaf.values)
+        text, compression = _coded(text, kind, choice, _longest(text))
         values, compression = compress_values(text, compression, choice.knobs, leaf)
     elif kind.shape is Shape.BOOL:
         # Full-zip pages have whole bytes only.

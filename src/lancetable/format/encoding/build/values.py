@@ -222,10 +222,8 @@ def encode_variable(values: VariableValues) -> ChunkedValues:
     starts = np.cumsum(sizes) - sizes
     if LIBRARY is not None:
         out = empty_bytes(int(sizes.sum()))
-        heads_of = Ragged(_chunk_offsets(values, counts), np.cumsum(heads) - heads, heads)
-        LIBRARY.scatter(out, starts, heads, heads_of)
-        bytes_of = Ragged(np.ascontiguousarray(values.data), first, last - first)
-        LIBRARY.scatter(out, starts + heads, sizes - heads, bytes_of)
+        text = (np.ascontiguousarray(values.offsets), np.ascontiguousarray(values.data))
+        LIBRARY.text_chunks(out, (starts, sizes), counts, text, values.bits)
         return ChunkedValues(Variable(values.bits), counts, (Ragged(out, starts, sizes),))
     offsets, data = _chunk_offsets(values, counts).data, np.ascontiguousarray(values.data).data
     parts: list[memoryview | bytes] = []

@@ -17,6 +17,7 @@ from lancetable.format.encoding.kernels.foreign import (
 _SIGNATURES: Signatures = {
     "lt_pack": (None, (POINTER, POINTER, POINTER, COUNT, COUNT, POINTER)),
     "lt_scatter": (None, (POINTER,) * 6 + (COUNT,)),
+    "lt_text_chunks": (None, (POINTER,) * 4 + (COUNT, POINTER, POINTER, COUNT)),
     "lt_fsst_room": (COUNT, (COUNT,)),
     "lt_fsst_encode": (
         COUNT,
@@ -61,6 +62,27 @@ class Encoders:
             address(starts),
             address(sizes),
             len(places),
+        )
+
+    def text_chunks(
+        self,
+        out: Bytes,
+        places: tuple[Integers, Integers],
+        counts: Integers,
+        text: tuple[Integers, Bytes],
+        bits: int,
+    ) -> None:
+        """Write chunks of so many values each, to where they start and in the size they have."""
+        (starts, sizes), (offsets, data) = places, text
+        self._encode.lt_text_chunks(
+            address(out),
+            address(starts),
+            address(sizes),
+            address(counts),
+            len(counts),
+            address(data),
+            address(offsets),
+            bits,
         )
 
     def fsst_encode(

@@ -72,7 +72,7 @@ def _encode_compiled(
     # A literal takes two bytes, and nothing takes more.
     codes = empty_bytes(2 * len(text))
     edges = np.empty(len(offsets), np.int64)
-    starts = np.ascontiguousarray(offsets - first)
+    starts = np.ascontiguousarray(offsets - first if first else offsets)
     total = library.fsst_encode(symbols, text, starts, (codes, edges))
     return edges, codes[:total]
 

@@ -60,3 +60,28 @@ void lt_scatter(uint8_t *out, const int64_t *places, const int64_t *rooms, const
     memset(out + places[i] + sizes[i], 0, (size_t)(rooms[i] - sizes[i]));
   }
 }
+
+#define TEXT_EDGES(BITS)                                                                         \
+  case BITS:                                                                                     \
+    for (int64_t i = 0; i <= count; i++)                                                         \
+      ((uint##BITS##_t *)to)[i] = (uint##BITS##_t)(offsets[i] + move);                           \
+    break;
+
+/* Chunks of text: where each value starts and the last one ends, counted from the start of the
+ * chunk; the bytes; zeros up to its size. `out + starts[i]` is aligned for the edges. */
+void lt_text_chunks(uint8_t *out, const int64_t *starts, const int64_t *sizes,
+                    const int64_t *counts, int64_t chunks, const uint8_t *data,
+                    const int64_t *offsets, int64_t bits) {
+  for (int64_t chunk = 0; chunk < chunks; chunk++) {
+    uint8_t *to = out + starts[chunk];
+    const int64_t count = counts[chunk], head = (count + 1) * (bits / 8);
+    const int64_t length = offsets[count] - offsets[0], move = head - offsets[0];
+    switch (bits) {
+      TEXT_EDGES(32)
+      TEXT_EDGES(64)
+    }
+    memcpy(to + head, data + offsets[0], (size_t)length);
+    memset(to + head + length, 0, (size_t)(sizes[chunk] - head - length));
+    offsets += count;
+  }
+}
