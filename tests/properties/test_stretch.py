@@ -4,7 +4,7 @@ import operator
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -98,6 +98,56 @@ def test_damaged_files_give_what_the_reference_gives(seed: int, tmp_path: Path) 
         assert (walked is None) == (reference is None)
         if walked is not None:
             assert_same_table(walked, reference)
+
+
+def lists_of(values: pa.Array, lengths: list[int], type_: Any = pa.ListArray) -> pa.Array:
+    """Lists of these lengths, from the first value on; a negative length is a missing list."""
+    edges = np.append(0, np.cumsum(np.maximum(lengths, 0)))
+    large = type_ is pa.LargeListArray
+    offsets = pa.array(edges.astype(np.int64 if large else np.int32))
+    mask = pa.array(np.array(lengths) < 0)
+    return type_.from_arrays(offsets, values.slice(0, int(edges[-1])), mask=mask)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_lists_of_any_length(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    length = st.one_of(
+        st.integers(-1, 3), st.sampled_from([0, 1, 5, 1023, 1024, 1025, 2500]), st.just(-1)
+    )
+    parts = data.draw(st.lists(st.lists(length, min_size=1, max_size=40), min_size=1, max_size=4))
+    rng = np.random.default_rng(3)
+    plain = pa.array(rng.integers(0, 1 << data.draw(st.sampled_from([1, 9, 40])), 200_000))
+    kind = data.draw(st.sampled_from([pa.int64(), pa.float64(), pa.bool_(), pa.int16()]))
+    values = plain.cast(kind, safe=False)
+    gaps = pc.if_else(pa.array(rng.random(200_000) < 0.1), None, values)
+    type_ = data.draw(st.sampled_from([pa.ListArray, pa.LargeListArray]))
+    # Some pages know nulls and others do not, so that their levels have other names.
+    chosen = [data.draw(st.sampled_from([values, gaps])) for _ in parts]
+    tidy = data.draw(st.lists(st.booleans(), min_size=len(parts), max_size=len(parts)))
+    lengths = [
+        [max(one, 1) for one in part] if is_tidy else part
+        for part, is_tidy in zip(parts, tidy, strict=True)
+    ]
+    arrays = [lists_of(one, part, type_) for one, part in zip(chosen, lengths, strict=True)]
+    table = pa.table({"lists": pa.chunked_array(arrays)})
+    folder = tmp_path_factory.mktemp("lists")
+    content = written(table, data.draw(st.sampled_from(["2.1", "2.2"])), folder, 1 << 10)
+    start = data.draw(st.integers(0, table.num_rows - 1))
+    for rows in (
+        range(table.num_rows),
+        range(start, data.draw(st.integers(start + 1, table.num_rows))),
+    ):
+        found = read(content, rows)
+        found.validate(full=True)
+        assert_same_table(found, table.slice(rows.start, len(rows)))
+        assert_same_table(found, read(content, rows, is_near=False))
+
+
+@needs_kernels
+def test_lists_come_in_one_piece(tmp_path: Path) -> None:
+    data = written(rich_table().select(["lists"]), "2.1", tmp_path, 1 << 10)
+    assert read(data, range(5, ROWS)).column("lists").num_chunks == 1
 
 
 def numbers(dtype: str) -> pa.Array:

@@ -11,52 +11,76 @@ import pyarrow as pa
 
 from lancetable.file.gathering import FieldCards, LeafCards
 from lancetable.file.sights import LeafPlan
-from lancetable.format.encoding.repdef import Mask
+from lancetable.format.encoding.assemble import assemble
+from lancetable.format.encoding.repdef import Layers, Mask, any_layers
 from lancetable.format.encoding.stretch import (
     Records,
     Tests,
     is_plain,
     is_stretch,
     match_stretch,
+    read_lists,
     read_stretch,
 )
 from lancetable.format.schema.model import Field
 
 
 class Stretch:
-    """One column of one file."""
+    """One column of plain values in one file."""
 
-    __slots__ = ("_cards", "_has_levels", "_is_ready", "_plan", "_records")
+    __slots__ = ("_has_levels", "_is_ready", "_plan", "cards", "records")
 
     def __init__(self, plan: LeafPlan, cards: LeafCards) -> None:
+        self.cards = cards
+        self.records = Records(cards.records, ctypes.addressof(cards.records))
         self._plan = plan
-        self._cards = cards
-        self._records = Records(cards.records, ctypes.addressof(cards.records))
         self._is_ready = bytearray(len(cards.records))
         self._has_levels = False
 
     def read(self, rows: range) -> pa.Array | None:
         """Return rows of the column."""
-        if not self._opened(rows):
+        if not self.opened(rows):
             return None
-        return read_stretch(self._records, rows, self._plan.kind, has_levels=self._has_levels)
+        return read_stretch(self.records, rows, self._plan.kind, has_levels=self._has_levels)
 
     def match(self, rows: range, tests: Tests) -> tuple[Mask, int] | None:
         """Return which rows pass tests of their values, and how many."""
-        return match_stretch(self._records, rows, tests) if self._opened(rows) else None
+        return match_stretch(self.records, rows, tests) if self.opened(rows) else None
 
-    def _opened(self, rows: range) -> bool:
+    def opened(self, rows: range) -> bool:
         """Open the pages that hold rows; say whether all of them can be read this way."""
         column, ready = self._plan.column, self._is_ready
         for index in range(column.page_of(rows.start), column.page_of(rows.stop - 1) + 1):
             if not ready[index]:
-                self._cards.open(index)
-                record = self._cards.records[index]
+                self.cards.open(index)
+                record = self.cards.records[index]
                 if not is_plain(record):
                     return False
                 self._has_levels = self._has_levels or bool(record.def_kind)
                 ready[index] = 1
         return True
+
+
+class ListStretch(Stretch):
+    """One column of lists of plain values."""
+
+    __slots__ = ("_field", "_layers")
+
+    def __init__(self, plan: LeafPlan, cards: LeafCards, field: Field, layers: Layers) -> None:
+        super().__init__(plan, cards)
+        self._field = field
+        self._layers = layers
+
+    def read(self, rows: range) -> pa.Array | None:
+        """Return rows of the column."""
+        if not self.opened(rows):
+            return None
+        run = read_lists(self.records, rows, self._plan.kind, self._layers)
+        return None if run is None else assemble(self._field, {self._plan.leaf.field.id: run})
+
+    def match(self, rows: range, tests: Tests) -> tuple[Mask, int] | None:
+        """Lists are not compared."""
+        return None
 
 
 def stretch_of(
@@ -66,7 +90,13 @@ def stretch_of(
 ) -> Stretch | None:
     """Return what reads a field; None for fields of other shapes."""
     plans = plans_of(field)
-    if len(plans) != 1 or not plans[0].is_simple or plans[0].layers is None:
+    if len(plans) != 1 or not is_stretch(plans[0].kind):
         return None
-    cards = cards_of(field) if is_stretch(plans[0].kind) else None
-    return None if cards is None else Stretch(plans[0], cards[0])
+    (plan,) = plans
+    cards = None if plan.layers is None else cards_of(field)
+    if cards is None or plan.layers is None:
+        return None
+    if plan.is_simple:
+        return Stretch(plan, cards[0])
+    is_list = plan.leaf.depth == 1 and plan.layers == any_layers((False, True))
+    return ListStretch(plan, cards[0], field, plan.layers) if is_list else None

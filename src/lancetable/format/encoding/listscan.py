@@ -20,8 +20,8 @@ from lancetable.format.encoding.repdef import Layer, Layers, Mask, Node
 _NAME = "lt_list_scan"
 
 
-class _ScanRecord(ctypes.Structure):
-    """See ``scan_t`` in ``kernels/c/lists.c``."""
+class ScanRecord(ctypes.Structure):
+    """See ``scan_t`` in ``kernels/c/lists.h``."""
 
     _fields_ = [
         (name, COUNT)
@@ -48,6 +48,29 @@ class ListScan(NamedTuple):
     item_levels: Levels | None
 
 
+class ListWalk(NamedTuple):
+    """What a walk over whole chunks writes, from the row before the first that starts there on."""
+
+    first: int
+    edges: npt.NDArray[np.int32]
+    row_levels: Levels
+    item_levels: Levels
+    record: ScanRecord
+
+    def rows(self, rows: range) -> ListScan:
+        """Return some of the rows."""
+        offsets = self.edges[rows.start - self.first : rows.stop - self.first + 1]
+        before = int(offsets[0])
+        levels = self.row_levels[rows.start - self.first : rows.stop - self.first]
+        return ListScan(
+            before,
+            int(offsets[-1]) - before,
+            offsets - np.int32(before) if before else offsets,
+            levels if self.record.any_row else None,
+            self.item_levels[:-1] if self.record.any_item else None,
+        )
+
+
 class ListChunks(NamedTuple):
     """Chunks of a page: entries and values of each, and the rows that start before each."""
 
@@ -67,7 +90,7 @@ def scan_lists(
     """Walk over the levels of chunks; None when they contradict what the page says."""
     if _SCAN is None:
         return None
-    record = _ScanRecord(layers.max_def, layers.max_visible)
+    record = ScanRecord(layers.max_def, layers.max_visible)
     first = int(chunks.firsts[0]) - 1
     count = int(chunks.firsts[-1]) - first
     edges = np.zeros(count + 1, np.int32)
@@ -88,15 +111,7 @@ def scan_lists(
     )
     if outcome < 0:
         return None
-    offsets = edges[rows.start - first : rows.stop - first + 1]
-    before = int(offsets[0])
-    return ListScan(
-        before,
-        int(offsets[-1]) - before,
-        offsets - np.int32(before) if before else offsets,
-        row_levels[rows.start - first : rows.stop - first] if record.any_row else None,
-        item_levels[:-1] if record.any_item else None,
-    )
+    return ListWalk(first, edges, row_levels, item_levels, record).rows(rows)
 
 
 def list_nodes(scan: ListScan, layers: Layers) -> tuple[Node, ...]:

@@ -5,24 +5,27 @@ Whatever has a shape of its own gives None: the open pages then read the same ro
 say what is wrong if something is.
 """
 
+import ctypes
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from array import array
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from lancetable.format.encoding.assemble import LeafRun
 from lancetable.format.encoding.kernels.addressing import PageRecord, Values
 from lancetable.format.encoding.kernels.compiled import declared
 from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address
 from lancetable.format.encoding.kernels.ragged import empty_bytes
 from lancetable.format.encoding.leaf import Kind, Shape
-from lancetable.format.encoding.repdef import Mask
-
-if TYPE_CHECKING:
-    import ctypes
+from lancetable.format.encoding.listscan import ListScan, ListWalk, ScanRecord, list_nodes
+from lancetable.format.encoding.repdef import Layers, Mask
 
 _SIGNATURES = {
     "lt_stretch_values": (COUNT, (POINTER,) + (COUNT,) * 4 + (POINTER,) * 2),
+    "lt_stretch_list_room": (COUNT, (POINTER,) + (COUNT,) * 3 + (POINTER,)),
+    "lt_stretch_lists": (COUNT, (POINTER,) + (COUNT,) * 4 + (POINTER,) * 5 + (COUNT,)),
     "lt_stretch_compare": (COUNT, (POINTER,) + (COUNT,) * 5 + (POINTER, COUNT, POINTER)),
 }
 _DLL = declared(_SIGNATURES)
@@ -71,7 +74,7 @@ def is_stretch(kind: Kind) -> bool:
 
 def is_plain(record: PageRecord) -> bool:
     """Say whether the page of a record is read this way."""
-    return record.kind in _PLAIN and not (record.items or record.rep_kind)
+    return record.kind in _PLAIN and not record.items
 
 
 def read_stretch(records: Records, rows: range, kind: Kind, *, has_levels: bool) -> pa.Array | None:
@@ -92,6 +95,47 @@ def read_stretch(records: Records, rows: range, kind: Kind, *, has_levels: bool)
     if nulls < 0:
         return None
     return pa.Array.from_buffers(kind.type, count, [validity if nulls else None, out], nulls)
+
+
+def read_lists(records: Records, rows: range, kind: Kind, layers: Layers) -> LeafRun | None:
+    """Return rows of lists with one layer; ``kind`` is that of their values."""
+    at, pages, width = records.at, len(records.pages), kind.width
+    room = array("q", (0, 0, 0))
+    if _DLL.lt_stretch_list_room(at, pages, rows.start, rows.stop, room.buffer_info()[0]) < 0:
+        return None
+    values, starting, first = room
+    out = pa.allocate_buffer(values * width if width else (values + 7) // 8)
+    record = ScanRecord()
+    record.max_def, record.max_visible = layers.max_def, layers.max_visible
+    # The row before the first that starts goes on from a chunk further ahead.
+    edges = empty_bytes(4 * (starting + 2)).view(np.int32)
+    edges[0] = 0
+    row_levels = empty_bytes(2 * (starting + 1)).view(np.uint16)
+    item_levels = empty_bytes(2 * (values + 1)).view(np.uint16)
+    outcome = _DLL.lt_stretch_lists(
+        *(at, pages, rows.start, rows.stop, width),
+        ctypes.byref(record),
+        address(edges) + edges.itemsize,
+        address(row_levels),
+        address(item_levels),
+        out.address,
+        values,
+    )
+    if outcome < 0:
+        return None
+    scan = ListWalk(first - 1, edges, row_levels, item_levels, record).rows(rows)
+    return LeafRun(_values_of(scan, out, values, kind), list_nodes(scan, layers))
+
+
+def _values_of(scan: ListScan, out: pa.Buffer, count: int, kind: Kind) -> pa.Array:
+    validity, nulls = None, 0
+    if scan.item_levels is not None:
+        is_there = scan.item_levels == 0
+        nulls = count - int(np.count_nonzero(is_there))
+        validity = pa.py_buffer(np.packbits(is_there, bitorder="little"))
+    values = pa.Array.from_buffers(kind.type, count, [validity, out], nulls)
+    is_whole = scan.before == 0 and scan.items == count
+    return values if is_whole else values.slice(scan.before, scan.items)
 
 
 def match_stretch(records: Records, rows: range, tests: Tests) -> tuple[Mask, int] | None:

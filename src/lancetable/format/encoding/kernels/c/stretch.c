@@ -7,6 +7,7 @@
  * bytes contradict each other: the NumPy kernels then read the page, or say what is wrong.
  */
 
+#include "lists.h"
 #include "pages.h"
 #include "stream.h"
 #include "wide.h"
@@ -40,8 +41,21 @@ typedef struct {
 } walk_t;
 
 static int is_plain(const page_t *page) {
-  return (page->kind == FLAT || page->kind == BITS || page->kind == PACKED) && !page->rep_kind &&
-         !page->items && page->max_rep == 0;
+  return (page->kind == FLAT || page->kind == BITS || page->kind == PACKED) && !page->items;
+}
+
+/* Whether a chunk is as long as its values ask for. */
+static int has_values(const page_t *page, part_t *part) {
+  const chunk_t *chunk = &part->chunk;
+  const int64_t count = chunk->count, width = page->width;
+  if (count > MOST_VALUES) return 0;
+  if (page->kind == FLAT) return count * width <= chunk->size;
+  if (page->kind == BITS) return (count + 7) / 8 <= chunk->size;
+  if (width > 8 || (width & (width - 1)) || chunk->size < width || count > BLOCK) return 0;
+  uint64_t bits = 0;
+  memcpy(&bits, chunk->values, (size_t)width);
+  part->bits = (int64_t)bits;
+  return bits <= (uint64_t)width * 8 && chunk->size == width + 128 * part->bits;
 }
 
 /* Returns 1 with the next part, 0 at the end, -1 for pages that cannot be read this way. */
@@ -52,7 +66,8 @@ static int next_part(walk_t *walk, part_t *part) {
     walk->number = -1;
   }
   const page_t *page = walk->page;
-  if (page == walk->end || walk->row < page->first_row || !is_plain(page)) return -1;
+  if (page == walk->end || walk->row < page->first_row) return -1;
+  if (!is_plain(page) || page->rep_kind || page->max_rep) return -1;
   const int64_t row = walk->row - page->first_row;
   if (walk->number < 0) {
     int64_t low = 0, high = page->chunks;
@@ -69,26 +84,13 @@ static int next_part(walk_t *walk, part_t *part) {
   }
   chunk_t *chunk = &part->chunk;
   if (take_apart(page, walk->number, chunk)) return -1;
-  const int64_t count = chunk->count, width = page->width;
+  const int64_t count = chunk->count;
   part->skip = row - page->firsts[walk->number];
-  if (count > MOST_VALUES || part->skip < 0 || part->skip >= count) return -1;
+  if (part->skip < 0 || part->skip >= count) return -1;
   part->count = count - part->skip;
   if (part->count > walk->stop - walk->row) part->count = walk->stop - walk->row;
   walk->row += part->count;
-  switch (page->kind) {
-    case FLAT:
-      return count * width > chunk->size ? -1 : 1;
-    case BITS:
-      return (count + 7) / 8 > chunk->size ? -1 : 1;
-    default: {
-      uint64_t bits = 0;
-      if (width > 8 || (width & (width - 1)) || chunk->size < width || count > BLOCK) return -1;
-      memcpy(&bits, chunk->values, (size_t)width);
-      if (bits > (uint64_t)width * 8 || chunk->size != width + 128 * (int64_t)bits) return -1;
-      part->bits = (int64_t)bits;
-      return 1;
-    }
-  }
+  return has_values(page, part) ? 1 : -1;
 }
 
 /* Copies bits from any place to any other. */
@@ -150,12 +152,38 @@ static void unpack_part(const page_t *page, const part_t *part, void *block) {
   lt_unpack(part->chunk.values, &start, &part->bits, 1, page->width * 8, block);
 }
 
+/* Writes the values of a part behind `done` others: `width` bytes each, or bits when that is 0. */
+static int put_values(const page_t *page, const part_t *part, int64_t width, int is_large,
+                      uint8_t *out, int64_t done) {
+  uint64_t block[BLOCK];
+  if (page->width != width || (page->kind == BITS) != (width == 0)) return -1;
+  const size_t bytes = (size_t)(part->count * width);
+  const uint8_t *from = part->chunk.values + part->skip * width;
+  uint8_t *to = out + done * width;
+  if (page->kind == BITS) {
+    copy_bits(out, done, part->chunk.values, part->skip, part->count);
+    return 0;
+  }
+  if (page->kind == PACKED) {
+    if (!is_large && part->count == BLOCK) {
+      unpack_part(page, part, to);
+      return 0;
+    }
+    unpack_part(page, part, block);
+    from = (const uint8_t *)block + part->skip * width;
+  }
+  if (is_large)
+    stream_copy(to, from, bytes);
+  else
+    memcpy(to, from, bytes);
+  return 0;
+}
+
 /* Rows `start` to `stop` of a column: values of `width` bytes, or bits when that is 0. `validity`
  * may be NULL when no page has levels. Both have a byte for every eight bits. Returns how many
  * values are null. */
 int64_t lt_stretch_values(const page_t *pages, int64_t count, int64_t start, int64_t stop,
                           int64_t width, uint8_t *out, uint8_t *validity) {
-  uint64_t block[BLOCK];
   uint8_t bits[MOST_VALUES / 8 + 1];
   walk_t walk = {pages, pages + count, start, stop, -1};
   part_t part;
@@ -164,27 +192,7 @@ int64_t lt_stretch_values(const page_t *pages, int64_t count, int64_t start, int
   const int is_large = (stop - start) * width >= STREAM_FROM_BYTES;
   while ((more = next_part(&walk, &part)) > 0) {
     const page_t *page = walk.page;
-    if (page->width != width || (page->kind == BITS) != (width == 0)) return -1;
-    const size_t bytes = (size_t)(part.count * width);
-    uint8_t *to = out + done * width;
-    if (page->kind == BITS) {
-      copy_bits(out, done, part.chunk.values, part.skip, part.count);
-    } else if (page->kind == FLAT) {
-      const uint8_t *from = part.chunk.values + part.skip * width;
-      if (is_large)
-        stream_copy(to, from, bytes);
-      else
-        memcpy(to, from, bytes);
-    } else if (!is_large && part.count == BLOCK) {
-      unpack_part(page, &part, to);
-    } else {
-      unpack_part(page, &part, block);
-      const uint8_t *from = (const uint8_t *)block + part.skip * width;
-      if (is_large)
-        stream_copy(to, from, bytes);
-      else
-        memcpy(to, from, bytes);
-    }
+    if (put_values(page, &part, width, is_large, out, done)) return -1;
     if (page->def_kind) {
       const int64_t missing = validity ? present(page, &part, bits) : -1;
       if (missing < 0) return -1;
@@ -303,4 +311,106 @@ int64_t lt_stretch_compare(const page_t *pages, int64_t count, int64_t start, in
     mask += part.count;
   }
   return more < 0 ? -1 : found;
+}
+
+/* The chunks of a page that hold any part of some rows of the file. */
+typedef struct {
+  int64_t first, last;
+} chunks_t;
+
+static int64_t chunk_where(const page_t *page, int64_t row) {
+  int64_t low = 0, high = page->chunks;
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    if (page->row_firsts[middle] <= row)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* The last row ends where the next one starts. */
+static chunks_t chunks_of(const page_t *page, int64_t start, int64_t stop) {
+  const int64_t from = start - page->first_row, to = stop - page->first_row;
+  const chunks_t chunks = {from <= 0 ? 0 : chunk_where(page, from),
+                           to >= page->rows ? page->chunks - 1 : chunk_where(page, to)};
+  return chunks;
+}
+
+static int overlaps(const page_t *page, int64_t start, int64_t stop) {
+  return page->first_row < stop && page->first_row + page->rows > start;
+}
+
+/* How much the chunks hold that have rows `start` to `stop` of a column of lists: values, rows that
+ * start in them, and the first of these. */
+int64_t lt_stretch_list_room(const page_t *pages, int64_t count, int64_t start, int64_t stop,
+                             int64_t *room) {
+  int is_first = 1;
+  room[0] = room[1] = room[2] = 0;
+  for (const page_t *page = pages; page < pages + count; page++) {
+    if (!overlaps(page, start, stop)) continue;
+    if (!is_plain(page) || !page->rep_kind || page->max_rep != 1 || page->max_def > 3) return -1;
+    if (page->chunks < 1) return -1;
+    const chunks_t chunks = chunks_of(page, start, stop);
+    room[0] += page->firsts[chunks.last + 1] - page->firsts[chunks.first];
+    room[1] += page->row_firsts[chunks.last + 1] - page->row_firsts[chunks.first];
+    if (is_first) room[2] = page->first_row + page->row_firsts[chunks.first];
+    is_first = 0;
+  }
+  return 0;
+}
+
+/* Gives definition levels the names that all pages of the column share. */
+static int rename_levels(const page_t *page, uint16_t *def, int64_t count) {
+  uint16_t names[4] = {0, 0, 0, 0}, most = 0;
+  for (int64_t i = 0; i <= page->max_def; i++) names[i] = page->level_map[i];
+  for (int64_t i = 0; i < count; i++) most = def[i] > most ? def[i] : most;
+  if (most > page->max_def) return -1;
+  for (int64_t i = 0; i < count; i++)
+    def[i] = (uint16_t)((def[i] == 1 ? names[1] : 0) | (def[i] == 2 ? names[2] : 0) |
+                        (def[i] == 3 ? names[3] : 0));
+  return 0;
+}
+
+/* Rows of lists with one layer, as `lt_list_scan` writes them, and all values of the chunks that
+ * have them. There is as much room as told above, and for one more row and one more level. */
+int64_t lt_stretch_lists(const page_t *pages, int64_t count, int64_t start, int64_t stop,
+                         int64_t width, scan_t *scan, int32_t *ends, uint16_t *row_levels,
+                         uint16_t *item_levels, uint8_t *out, int64_t room) {
+  uint16_t rep[1 << 16], def[1 << 16];
+  rows_t rows = {0, 0, ends, row_levels, item_levels};
+  const int is_large = room * width >= STREAM_FROM_BYTES;
+  ends[0] = 0;
+  row_levels[0] = 0;
+  scan->any_row = scan->any_item = 0;
+  for (const page_t *page = pages; page < pages + count; page++) {
+    if (!overlaps(page, start, stop)) continue;
+    const chunks_t chunks = chunks_of(page, start, stop);
+    for (int64_t number = chunks.first; number <= chunks.last; number++) {
+      part_t part;
+      chunk_t *chunk = &part.chunk;
+      if (take_apart(page, number, chunk) || !has_values(page, &part)) return -1;
+      const int64_t entries = chunk->levels;
+      const int64_t starting = page->row_firsts[number + 1] - page->row_firsts[number];
+      if (decode_levels(chunk->rep, chunk->rep_size, entries, page->rep_kind, page->rep_width, rep))
+        return -1;
+      /* Rows do not go on from one page to the next. */
+      if (number == 0 && (entries == 0 || rep[0] != 1)) return -1;
+      if (page->def_kind) {
+        if (decode_levels(chunk->def, chunk->def_size, entries, page->def_kind, page->def_width,
+                          def))
+          return -1;
+        if (rename_levels(page, def, entries)) return -1;
+      }
+      part.skip = 0;
+      part.count = chunk->count;
+      if (chunk->count > room - rows.items) return -1;
+      if (put_values(page, &part, width, is_large, out, rows.items)) return -1;
+      const uint16_t *known = page->def_kind ? def : NULL;
+      if (scan_chunk(rep, known, entries, starting, chunk->count, scan, &rows)) return -1;
+    }
+  }
+  if (is_large) stream_end();
+  return rows.items == room ? 0 : -1;
 }
