@@ -179,8 +179,9 @@ class FileReader:
         rows: Rows,
     ) -> list[list[pa.Array]]:
         """Read page by page what was not found otherwise."""
-        for field, chunks in zip(rest, self._decode(rest, rows) if rest else (), strict=True):
-            found[id(field)] = chunks
+        if rest:
+            for field, chunks in zip(rest, self._decode(rest, rows), strict=True):
+                found[id(field)] = chunks
         return [found[id(field)] for field in fields]
 
     def _decode(self, fields: Sequence[Field], rows: Rows) -> list[list[pa.Array]]:

@@ -17,12 +17,16 @@ EXPANSION = 3
 
 
 class Pace:
-    """A guess of the bytes per row, corrected by what was really read."""
+    """A guess of the bytes per row, corrected by what was really read.
 
-    __slots__ = ("row_bytes",)
+    ``is_exact`` says that all rows take as many, so that there is nothing to learn from them.
+    """
 
-    def __init__(self, row_bytes: float) -> None:
+    __slots__ = ("is_exact", "row_bytes")
+
+    def __init__(self, row_bytes: float, *, is_exact: bool = False) -> None:
         self.row_bytes = max(row_bytes, 0.25)
+        self.is_exact = is_exact
 
     def rows(self, bytes_: int) -> int:
         """Return how many rows fit in a number of bytes."""
@@ -47,7 +51,9 @@ def guess(projections: Iterable[Projection], fragments: Iterable[Fragment]) -> P
                 variable += 1
             else:
                 width += fixed
-    return Pace(width + _variable_width(variable, fragments) if variable else width)
+    if not variable:
+        return Pace(width, is_exact=True)
+    return Pace(width + _variable_width(variable, fragments))
 
 
 def is_fixed_width(projection: Projection) -> bool:

@@ -75,7 +75,9 @@ def read_together(plan: ScanPlan, readers: Readers, windows: Sequence[Window]) -
 
 def _is_corner(plan: ScanPlan, readers: Readers, window: Window) -> bool:
     """Say whether a window is a few rows of a large fragment, of which little should be decoded."""
-    return plan.where is None and readers[window.fragment].opened.rows > SMALL_WINDOW_ROWS
+    if plan.where is not None or window.stop - window.start > SMALL_WINDOW_ROWS:
+        return False
+    return readers[window.fragment].opened.rows > SMALL_WINDOW_ROWS
 
 
 def count_together(plan: ScanPlan, readers: Readers, windows: Sequence[Window]) -> int | None:

@@ -30,7 +30,8 @@ def read_window(plan: ScanPlan, readers: Readers, window: Window, pace: Pace) ->
         rows = _rows(reader, columns, window)
     else:
         rows, columns = _filtered(plan, reader, window)
-    if window.stop - window.start >= TELLING_ROWS:
+    is_known = pace.is_exact and plan.where is None
+    if not is_known and window.stop - window.start >= TELLING_ROWS:
         pace.learn(window.stop - window.start, bytes_of(columns))
     if plan.blobs and rows:
         for slot, field in plan.blobs:
