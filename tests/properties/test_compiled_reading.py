@@ -12,7 +12,7 @@ from lancetable.format.encoding.kernels import bitpack, fsst
 from lancetable.format.encoding.kernels.compiled import LIBRARY
 from lancetable.format.encoding.kernels.fsst_encode import symbol_table
 from lancetable.format.encoding.kernels.ragged import Ragged, join
-from lancetable.format.encoding.kernels.texts import decode_texts
+from lancetable.format.encoding.kernels.texts import TextChunks, decode_texts
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="the compiled kernels are not there")
 
@@ -42,7 +42,9 @@ def decoded(chunks: list[bytes], counts: list[int], width: int, table=TABLE) -> 
     data = np.frombuffer(b"".join(padded), np.uint8)
     pieces = Ragged(data, starts, np.array([len(chunk) for chunk in chunks], np.int64))
     assert LIBRARY is not None
-    edges, text = decode_texts(LIBRARY, pieces, np.array(counts, np.int64), width, table)
+    edges, text = decode_texts(
+        LIBRARY, [TextChunks(pieces, np.array(counts, np.int64), table)], width
+    )
     return [text[start:stop].tobytes() for start, stop in pairwise(edges.tolist())]
 
 

@@ -17,7 +17,7 @@ from lancetable.format.encoding.blocks import (
 )
 from lancetable.format.encoding.kernels import fsst
 from lancetable.format.encoding.kernels.compiled import LIBRARY
-from lancetable.format.encoding.kernels.texts import decode_texts
+from lancetable.format.encoding.kernels.texts import TextChunks, decode_texts
 
 if TYPE_CHECKING:
     from lancetable.format.encoding.blocks import Addressable, Pickable
@@ -52,11 +52,13 @@ class Fsst:
             raise CorruptError(f"{self.describe()} cannot encode chunks")
         width = getattr(self.inner, "offset_bytes", 0)
         if LIBRARY is not None and width:
-            table = fsst.parse_symbol_table(self.symbol_table)
-            return VariableWidth(
-                *decode_texts(LIBRARY, chunks.buffers[0], chunks.counts, width, table)
-            )
+            return VariableWidth(*decode_texts(LIBRARY, [self.texts(chunks)], width))
         return self._decoded(decode(chunks))
+
+    def texts(self, chunks: Chunks) -> TextChunks:
+        """Return chunks of coded text with what their codes stand for."""
+        table = fsst.parse_symbol_table(self.symbol_table)
+        return TextChunks(chunks.buffers[0], chunks.counts, table)
 
     def prepare(self, chunks: Chunks) -> object | None:
         """Let the stored codes be prepared."""

@@ -22,7 +22,7 @@ from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.blocks import Block, Chunks, FixedWidth, VariableWidth
 from lancetable.format.encoding.kernels.compiled import LIBRARY
 from lancetable.format.encoding.kernels.ragged import Ragged, gather_slices, join
-from lancetable.format.encoding.kernels.texts import decode_texts
+from lancetable.format.encoding.kernels.texts import TextChunks, decode_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Variable:
         pieces, counts = chunks.buffers[0], chunks.counts
         size = self.bits // 8
         if LIBRARY is not None:
-            return VariableWidth(*decode_texts(LIBRARY, pieces, counts, size))
+            return VariableWidth(*decode_texts(LIBRARY, [TextChunks(pieces, counts)], size))
         edges = join(pieces.resized((counts + 1) * size)).view(f"<u{size}").astype(np.int64)
         lasts = np.cumsum(counts + 1) - 1
         firsts = lasts - counts

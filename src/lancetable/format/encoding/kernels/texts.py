@@ -5,6 +5,7 @@ long coded text is can only be guessed before it is decoded, so memory is reserv
 sample says, and for the most it can be when that was too little.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,80 +24,91 @@ NO_ROOM = -4
 
 LARGEST_SHORT_EDGE = 2**31 - 1
 SAMPLED_BYTES = 4096
-GUESS_FROM_BYTES = 1 << 16
+LEAST_TO_GUESS = 1 << 19
 SLACK = 1.1
 
 Texts = tuple[npt.NDArray[Any], Bytes]
 
 
-def decode_texts(
-    library: Library,
-    pieces: Ragged,
-    counts: Integers,
-    width: int,
-    table: fsst.SymbolTable | None = None,
-) -> Texts:
-    """Return the edges and the bytes of the values of chunks.
+class TextChunks(NamedTuple):
+    """Chunks, each of offsets and then the values; how many values; their symbols if coded."""
+
+    pieces: Ragged
+    counts: Integers
+    table: fsst.SymbolTable | None = None
+
+    def stored(self, width: int) -> int:
+        """Return the most bytes the values can take as they are stored: what offsets leave over."""
+        offsets = (int(self.counts.sum()) + len(self.counts)) * width
+        return max(int(self.pieces.sizes.sum()) - offsets, 0)
+
+
+def decode_texts(library: Library, parts: Sequence[TextChunks], width: int) -> Texts:
+    """Return the edges and the bytes of the values of chunks, one part behind the other.
 
     Args:
         library: the compiled functions.
-        pieces: the chunks: offsets of ``width`` bytes, then the values.
-        counts: how many values each chunk holds.
+        parts: the chunks; those of a part have one symbol table.
         width: bytes of an offset.
-        table: the symbols, when the values are coded.
 
     Raises:
         CorruptError: offsets or codes are damaged.
     """
-    check_inside(pieces)
-    starts, sizes = np.ascontiguousarray(pieces.starts), np.ascontiguousarray(pieces.sizes)
-    counts = np.ascontiguousarray(counts)
-    chunks = _TextChunks(Ragged(pieces.data, starts, sizes), counts, width)
-    if table is None or not table.is_compressed:
-        return _written(library, chunks, None, chunks.stored)[0]
-    guess, most = _rooms(table, pieces, chunks.stored)
-    found, total = _written(library, chunks, table, guess)
-    return _written(library, chunks, table, most)[0] if total == NO_ROOM else found
+    checked = [_checked(part, width) for part in parts]
+    rooms = [_rooms(part, part.stored(width)) for part in checked]
+    most = sum(room for _, room in rooms)
+    guess = sum(room for room, _ in rooms) if most > LEAST_TO_GUESS else most
+    found = _written(library, checked, width, guess)
+    if found is None:
+        found = _written(library, checked, width, most)
+    if found is None:
+        raise _damaged(NO_ROOM)
+    return found
 
 
-class _TextChunks(NamedTuple):
-    pieces: Ragged
-    counts: Integers
-    width: int
-
-    @property
-    def stored(self) -> int:
-        """The most bytes the values can take as they are stored: what offsets leave over."""
-        offsets = (int(self.counts.sum()) + len(self.counts)) * self.width
-        return max(int(self.pieces.sizes.sum()) - offsets, 0)
-
-
-def _written(
-    library: Library, chunks: _TextChunks, table: fsst.SymbolTable | None, room: int
-) -> tuple[Texts, int]:
-    """Write the text of chunks; return it and its size, or NO_ROOM when it takes more."""
-    pieces, counts, width = chunks
-    if int(counts.min(initial=0)) < 0 or int(counts.sum()) * width > int(pieces.sizes.sum()):
+def _checked(part: TextChunks, width: int) -> TextChunks:
+    (data, starts, sizes), counts, table = part
+    check_inside(part.pieces)
+    if int(counts.min(initial=0)) < 0 or int(counts.sum()) * width > int(sizes.sum()):
         raise _damaged(DAMAGED)
-    edge = np.dtype(np.int32 if room <= LARGEST_SHORT_EDGE else np.int64)
-    edges = empty_bytes((int(counts.sum()) + 1) * edge.itemsize).view(edge)
+    pieces = Ragged(data, np.ascontiguousarray(starts), np.ascontiguousarray(sizes))
+    is_coded = table is not None and table.is_compressed
+    return TextChunks(pieces, np.ascontiguousarray(counts), table if is_coded else None)
+
+
+def _written(library: Library, parts: Sequence[TextChunks], width: int, room: int) -> Texts | None:
+    """Write the text of chunks; return None when it takes more room."""
+    values = sum(int(part.counts.sum()) for part in parts)
+    kind = np.dtype(np.int32 if room <= LARGEST_SHORT_EDGE else np.int64)
+    edges = empty_bytes((values + 1) * kind.itemsize).view(kind)
     text = empty_bytes(room)
-    symbols = None if table is None else (table.words, table.lengths)
-    total = library.text_write(pieces, counts, width, symbols, (text, edges))
-    if total < 0 and total != NO_ROOM:
-        raise _damaged(total)
-    return (edges, text[:total]), total
+    first = size = 0
+    for pieces, counts, table in parts:
+        last = first + int(counts.sum())
+        own = edges[first : last + 1]
+        symbols = None if table is None else (table.words, table.lengths)
+        total = library.text_write(pieces, counts, width, symbols, (text[size:], own))
+        if total == NO_ROOM:
+            return None
+        if total < 0:
+            raise _damaged(total)
+        if size:
+            own += size
+        first, size = last, size + total
+    return edges, text[:size]
 
 
-def _rooms(table: fsst.SymbolTable, pieces: Ragged, stored: int) -> tuple[int, int]:
+def _rooms(part: TextChunks, stored: int) -> tuple[int, int]:
     """Return how many bytes to reserve for decoded text: a good guess, then the most it can be."""
+    if part.table is None:
+        return stored, stored
     most = 8 * stored
-    if stored < GUESS_FROM_BYTES:
+    if not stored:
         return most, most
-    middle = pieces.piece(len(pieces.starts) // 2)
+    middle = part.pieces.piece(len(part.pieces.starts) // 2)
     # The first part of a chunk are offsets.
     sample = middle[len(middle) // 4 * 3 :][:SAMPLED_BYTES]
-    guess = int(float(table.lengths[sample].mean()) * SLACK * stored)
+    guess = int(float(part.table.lengths[sample].mean()) * SLACK * stored) if len(sample) else most
     return min(guess, most), most
 
 

@@ -22,8 +22,10 @@ from lancetable.format.encoding.compressions.fsst import Fsst
 from lancetable.format.encoding.compressions.rle import Rle
 from lancetable.format.encoding.compressions.variable import Variable
 from lancetable.format.encoding.entries import Entries
+from lancetable.format.encoding.kernels.compiled import LIBRARY
 from lancetable.format.encoding.kernels.ragged import empty_bytes
 from lancetable.format.encoding.kernels.tables import ChunkTable
+from lancetable.format.encoding.kernels.texts import decode_texts
 from lancetable.format.encoding.layouts.miniblock import (
     LARGEST_CHUNK_VALUES,
     ChunkTables,
@@ -109,13 +111,25 @@ class _PagedTexts:
 
     def decode_chunks(self, chunks: Chunks) -> Block:
         """Decode page by page, and put the text of all pages together."""
-        texts: list[VariableWidth] = []
+        inner = self.pages[0].values.inner
+        if LIBRARY is not None and isinstance(inner, Variable):
+            parts = [values.texts(own) for values, own in self._parts(chunks)]
+            return VariableWidth(*decode_texts(LIBRARY, parts, inner.offset_bytes))
+        return self._decoded(chunks)
+
+    def _parts(self, chunks: Chunks) -> Iterator[tuple[Fsst, Chunks]]:
+        """Yield the chunks of each page, with how they are coded."""
         first = 0
         for values, count in self.pages:
             own = slice(first, first + count)
             first += count
             pieces = tuple(buffer.pick(own) for buffer in chunks.buffers)
-            block = values.decode_chunks(Chunks(pieces, chunks.counts[own]))
+            yield values, Chunks(pieces, chunks.counts[own])
+
+    def _decoded(self, chunks: Chunks) -> VariableWidth:
+        texts: list[VariableWidth] = []
+        for values, own in self._parts(chunks):
+            block = values.decode_chunks(own)
             if not isinstance(block, VariableWidth):
                 raise CorruptError("coded strings are not stored as values of any length")
             texts.append(block)
