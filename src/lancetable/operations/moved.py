@@ -40,6 +40,8 @@ class RowsOf(NamedTuple):
 
     position: int
     offsets: Offsets
+    is_last: bool = True
+    """Whether no other rows of the fragment follow."""
 
 
 def row_batches(
@@ -50,20 +52,22 @@ def row_batches(
     def read(rows: RowsOf) -> Piece:
         reader = readers[rows.position]
         piece = read_rows(plan, reader, rows.offsets)
-        # What is not decoded yet is held by the columns.
-        reader.opened.release()
+        if rows.is_last:
+            reader.opened.release()
         return piece
 
-    runs = (
-        RowsOf(position, run)
-        for position, offsets in wanted
-        for run in cut_offsets(plan, readers, offsets)
-    )
+    runs = (run for rows in wanted for run in _cut(plan, readers, rows))
     names = plan.schema.names
     for piece in read_ahead(read, runs, readers.source.manifest.fragments):
         rows, columns = piece
         del piece
         yield from aligned(dict(zip(names, columns, strict=True)), rows)
+
+
+def _cut(plan: ScanPlan, readers: Readers, rows: RowsOf) -> Iterator[RowsOf]:
+    runs = list(cut_offsets(plan, readers, rows.offsets))
+    for number, run in enumerate(runs, 1):
+        yield RowsOf(rows.position, run, is_last=number == len(runs))
 
 
 class Lineage:
