@@ -22,6 +22,7 @@ BIG = bytes(range(256)) * 1024
 
 KINDS = [
     "local",
+    "local, staged",
     "memory",
     "objects",
     pytest.param("s3", marks=pytest.mark.cloud),
@@ -30,7 +31,9 @@ KINDS = [
 
 
 @pytest.fixture(params=KINDS)
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+def make(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Make:
     """Return a function that fills a store."""
 
     def local(objects: dict[str, bytes]) -> Store:
@@ -40,7 +43,9 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
             path.write_bytes(data)
         return LocalStore(str(tmp_path))
 
-    if request.param == "local":
+    if request.param == "local, staged":
+        monkeypatch.setattr("lancetable.store.naming._NAMELESS", 0)
+    if request.param.startswith("local"):
         return local
     if request.param == "memory":
         return MemoryStore

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.store import TableLocation, rename
+from lancetable.store import TableLocation, naming
 from tests.acts import ACTS, make_base, rows_from
 from tests.crash.aftermath import check_whole, files_below, state
 
@@ -183,7 +183,7 @@ def test_the_system_denies_a_new_file(
     real = os.open
 
     def denied(path: Any, flags: int, *more: Any, **options: Any) -> int:
-        if flags & os.O_CREAT and f"/{closed}/" in str(path):
+        if flags & (os.O_CREAT | os.O_WRONLY) and f"/{closed}/" in f"{path}/":
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return real(path, flags, *more, **options)
 
@@ -237,7 +237,7 @@ def test_a_file_system_that_can_name_nothing_safely_is_refused(
     table: lt.Table, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither links nor a rename that does not replace: an error, the table as it was."""
-    monkeypatch.setattr("lancetable.store.rename._rename", lambda *_: errno.EINVAL)
+    monkeypatch.setattr("lancetable.store.naming._rename", lambda *_: errno.EINVAL)
     folder = Path(table.uri)
     before, rows, version = files_below(folder), state(table), table.version
     with pytest.raises(lt.StoreError, match="neither hard links nor a rename"):
@@ -251,7 +251,7 @@ def test_a_file_system_that_can_name_nothing_safely_is_refused(
 def test_a_new_table_is_refused_where_nothing_can_be_named_safely(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lancetable.store.rename._rename", lambda *_: errno.ENOSYS)
+    monkeypatch.setattr("lancetable.store.naming._rename", lambda *_: errno.ENOSYS)
     with pytest.raises(lt.StoreError, match="put the table on another file system"):
         lt.create_table(tmp_path / "t", rows_from(0, 5))
     assert files_below(tmp_path) == set()
@@ -267,7 +267,7 @@ def test_without_hard_links_a_writer_dies_while_it_commits(
 ) -> None:
     """Dead at any step of a commit: the table opens, and the next writer goes on."""
     rows, version = state(table), table.version
-    real_writev, real_unlink, real_rename = os.writev, os.unlink, rename._rename
+    real_writev, real_unlink, real_rename = os.writev, os.unlink, naming._rename
     deaths = made = 0
     for calls in range(8):
         left = [calls]
@@ -295,7 +295,7 @@ def test_without_hard_links_a_writer_dies_while_it_commits(
         with monkeypatch.context() as patch:
             patch.setattr("lancetable.store.local.os.writev", writev)
             patch.setattr("lancetable.store.local.os.unlink", unlink)
-            patch.setattr("lancetable.store.rename._rename", renamed)
+            patch.setattr("lancetable.store.naming._rename", renamed)
             try:
                 lt.open_table(table.uri).update_config({"k": str(calls)})
             except Death:
@@ -306,8 +306,62 @@ def test_without_hard_links_a_writer_dies_while_it_commits(
         made += again.version - version
         again.update_config({"next": str(calls)})
         version = again.version
-    # Transaction, manifest, before the name and after it; then it is alive to the end.
-    assert (deaths, made) == (4, 8 - 3)
+    # Transaction, manifest without a name and under another, before its own name and after it;
+    # then it is alive to the end.
+    without_a_name = 1 if naming._NAMELESS else 0
+    assert (deaths, made) == (4 + without_a_name, 8 - 3 - without_a_name)
+
+
+@pytest.mark.skipif(not naming._NAMELESS, reason="this system has no files without a name")
+def test_a_writer_that_dies_before_the_name_leaves_no_manifest(
+    table: lt.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = Path(table.uri) / "_versions"
+    before = files_below(versions)
+
+    def die(*_: object, **__: object) -> None:
+        raise Death
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lancetable.store.naming.os.link", die)
+        with pytest.raises(Death):
+            table.append(rows_from(100, 1))
+    assert files_below(versions) == before
+    table.append(rows_from(100, 1))
+    check_whole(TableLocation(table.uri))
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_the_system_fails_after_the_name_was_given(
+    table: lt.Table, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer gets lost: what stands under the name tells that the version was made, once."""
+    real, calls = os.link, []
+
+    def linked_and_failed(*names: Any, **options: Any) -> None:
+        calls.append(names)
+        real(*names, **options)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    version = table.version
+    with monkeypatch.context() as patch:
+        patch.setattr("lancetable.store.naming.os.link", linked_and_failed)
+        ACTS[name].run(table, USUAL)
+    assert len(calls) == 1
+    assert table.version == version + 1
+    assert check_whole(TableLocation(table.uri)).version == table.version
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_a_system_without_nameless_files(
+    table: lt.Table, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lancetable.store.naming._NAMELESS", 0)
+    version = table.version
+    ACTS[name].run(table, USUAL)
+    again = check_whole(TableLocation(table.uri))
+    assert again.version == table.version == version + 1
+    assert not [one for one in files_below(Path(table.uri)) if ".tmp" in one]
 
 
 def test_an_interrupt_after_the_version_was_made_removes_nothing_of_it(

@@ -3,13 +3,12 @@
 A warm range of a mapped file costs a fraction of a microsecond. Opening a map costs more than
 reading a small file whole, and keeps a descriptor open, so small files are simply read.
 
-Creating a file that must not exist yet is a hard link: the content is complete under another name
-before the link makes it visible, and of many links to one name exactly one succeeds. Without hard
-links it is a rename that does not replace; without that too it is refused, as a name that is
-created first and filled afterwards stays behind half filled when the writer dies.
+Creating a file that must not exist yet is a hard link: the content is complete, without a name or
+under another, before the link makes it visible, and of many links to one name exactly one succeeds.
+Without hard links it is a rename that does not replace; without that too it is refused, as a name
+that is created first and filled afterwards stays behind half filled when the writer dies.
 """
 
-import errno
 import mmap
 import os
 import stat
@@ -18,8 +17,8 @@ from enum import Enum
 
 from lancetable.errors import ExistsError, FileNotFoundInStoreError, StoreError
 from lancetable.store.base import Bytes, Entry, ReadableFile, WritableFile
+from lancetable.store.naming import create_if_absent, name_if_absent, write_all
 from lancetable.store.ranges import ByteRange
-from lancetable.store.rename import CANNOT, rename_if_absent
 
 MAP_FROM_BYTES = 64 * 1024
 MOST_PARTS = 512
@@ -28,7 +27,6 @@ _WILL_NEED: int | None = getattr(mmap, "MADV_WILLNEED", None)
 _TAIL_BYTES = 64 * 1024
 """The end of a data file, where its metadata starts to be read."""
 _BINARY = getattr(os, "O_BINARY", 0)
-_WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EOPNOTSUPP}
 
 
 class Durability(Enum):
@@ -195,18 +193,26 @@ class LocalStore:
             raise _translated(cause, full) from cause
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        """Write a file beside the name and give it the name in one step."""
+        """Write a file without the name and give it the name in one step."""
         full = self._full(path)
-        staged = self._stage(full, content)
         try:
-            _name_if_absent(staged, full)
+            # Who loses a race mostly learns it here, before a file is made for nothing.
+            if os.path.lexists(full):
+                raise FileExistsError
+            if not create_if_absent(full, content, is_durable=self._is_durable):
+                self._put_staged(full, content)
         except FileExistsError:
             raise ExistsError(f"{full}: there is such a file already") from None
         except OSError as cause:
             raise _translated(cause, full) from cause
+        self._settle(full)
+
+    def _put_staged(self, full: str, content: bytes) -> None:
+        staged = self._stage(full, content)
+        try:
+            name_if_absent(staged, full)
         finally:
             _remove(staged)
-        self._settle(full)
 
     def copy(self, source: str, target: str) -> None:
         """Write a file with the content of another."""
@@ -255,7 +261,7 @@ class LocalFile:
         """Add bytes at the end; on failure nothing of the file stays."""
         try:
             for first in range(0, len(parts), MOST_PARTS):
-                _write_all(self._descriptor, parts[first : first + MOST_PARTS])
+                write_all(self._descriptor, parts[first : first + MOST_PARTS])
         except OSError as cause:
             self.abort()
             raise _translated(cause, self._path) from cause
@@ -298,38 +304,6 @@ def _create_new(full: str) -> int:
         ) from cause
     except OSError as cause:
         raise _translated(cause, full) from cause
-
-
-def _write_all(descriptor: int, parts: Sequence[Bytes]) -> None:
-    """Write every byte; a single call may write fewer than it is given."""
-    views = [memoryview(part).cast("B") for part in parts if len(part)]
-    while views:
-        written = os.writev(descriptor, views)
-        while views and written >= len(views[0]):
-            written -= len(views.pop(0))
-        if views and written:
-            views[0] = views[0][written:]
-
-
-def _name_if_absent(staged: str, full: str) -> None:
-    """Give a complete file its name, which must be free."""
-    try:
-        os.link(staged, full)
-    except OSError as cause:
-        if cause.errno not in _WITHOUT_LINKS:
-            raise
-    else:
-        return
-    try:
-        rename_if_absent(staged, full)
-    except OSError as cause:
-        if cause.errno not in CANNOT:
-            raise
-        raise OSError(
-            cause.errno,
-            "the file system has neither hard links nor a rename that does not replace, so no "
-            "version can be made safely; put the table on another file system",
-        ) from cause
 
 
 def _sync_folder(full: str) -> None:
