@@ -31,9 +31,7 @@ KINDS = [
 
 
 @pytest.fixture(params=KINDS)
-def make(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Make:
+def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     """Return a function that fills a store."""
 
     def local(objects: dict[str, bytes]) -> Store:

@@ -243,7 +243,8 @@ class _Commit:
         """Return the new version, or ``None`` when another writer was faster."""
         store = tip.snapshot.store
         rebase = self._rebased(mine.operation, tip.snapshot, merge)
-        mine = replace(mine, operation=rebase.operation)
+        if rebase.operation is not mine.operation:
+            mine = replace(mine, operation=rebase.operation)
         if merge:
             mine = replace(mine, read_version=tip.snapshot.version)
         try:

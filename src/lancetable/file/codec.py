@@ -320,9 +320,22 @@ def _as_filed(field: Field) -> Field:
 
 
 def _encode_column(column: WrittenColumn, version: FileVersion) -> bytes:
+    pages, is_blob = column
+    if len(pages) == 1:
+        return _encode_page_alone(pages[0], is_blob, version)
+    return _encode_pages(pages, version, is_blob=is_blob)
+
+
+@lru_cache(maxsize=512)
+def _encode_page_alone(page: WrittenPage, is_blob: bool, version: FileVersion) -> bytes:  # noqa: FBT001
+    """Return the metadata of a column of one page; small files of a table often have the same."""
+    return _encode_pages([page], version, is_blob=is_blob)
+
+
+def _encode_pages(pages: Sequence[WrittenPage], version: FileVersion, *, is_blob: bool) -> bytes:
     is_old = version == V2_0
     type_url = _ARRAY_URL if is_old else _LAYOUT_URL
-    pages = [
+    messages = [
         file2_pb2.ColumnMetadata.Page(
             length=page.rows,
             priority=0 if is_old else page.first_row,
@@ -330,10 +343,10 @@ def _encode_column(column: WrittenColumn, version: FileVersion) -> bytes:
             buffer_sizes=[size for _, size in page.buffers],
             encoding=_direct(_wrapped(type_url, page.description)),
         )
-        for page in column.pages
+        for page in pages
     ]
-    own = _direct(_BLOB_COLUMN if column.is_blob and is_old else _PLAIN_COLUMN)
-    return bytes(file2_pb2.ColumnMetadata(encoding=own, pages=pages).SerializeToString())
+    own = _direct(_BLOB_COLUMN if is_blob and is_old else _PLAIN_COLUMN)
+    return bytes(file2_pb2.ColumnMetadata(encoding=own, pages=messages).SerializeToString())
 
 
 @lru_cache(maxsize=1024)

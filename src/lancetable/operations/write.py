@@ -7,6 +7,7 @@ else is one stream, so that no more than a file's pages are in memory.
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -176,6 +177,11 @@ def table_options(manifest: Manifest, options: WriteOptions) -> WriteOptions:
             f"the table keeps data files of version {version}; version {options.storage_version} "
             "can be asked for when a table is created or overwritten"
         )
+    return _of_version(options, version)
+
+
+@lru_cache(maxsize=32)
+def _of_version(options: WriteOptions, version: str) -> WriteOptions:
     return replace(options, storage_version=version)
 
 

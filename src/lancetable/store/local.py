@@ -195,14 +195,14 @@ class LocalStore:
     def put_if_absent(self, path: str, content: bytes) -> None:
         """Write a file without the name and give it the name in one step."""
         full = self._full(path)
-        try:
+        if os.path.lexists(full):
             # Who loses a race mostly learns it here, before a file is made for nothing.
-            if os.path.lexists(full):
-                raise FileExistsError
+            raise _taken(full)
+        try:
             if not create_if_absent(full, content, is_durable=self._is_durable):
                 self._put_staged(full, content)
         except FileExistsError:
-            raise ExistsError(f"{full}: there is such a file already") from None
+            raise _taken(full) from None
         except OSError as cause:
             raise _translated(cause, full) from cause
         self._settle(full)
@@ -297,13 +297,17 @@ def _create_new(full: str) -> int:
             os.makedirs(full.rpartition("/")[0], exist_ok=True)  # noqa: PTH103
             return os.open(full, flags, 0o666)
     except FileExistsError:
-        raise ExistsError(f"{full}: there is such a file already") from None
+        raise _taken(full) from None
     except NotADirectoryError as cause:
         raise StoreError(
             f"{full}: a part of this path is a file, not a folder; choose another place"
         ) from cause
     except OSError as cause:
         raise _translated(cause, full) from cause
+
+
+def _taken(full: str) -> ExistsError:
+    return ExistsError(f"{full}: there is such a file already")
 
 
 def _sync_folder(full: str) -> None:
