@@ -41,16 +41,13 @@ from lancetable.commit.transaction import (
 )
 from lancetable.errors import CorruptError
 from lancetable.format.manifest.codec import decode_base_paths
-from lancetable.format.manifest.fragments.codec import (
-    StoredFragments,
-    Trust,
-    decode_data_file,
-)
+from lancetable.format.manifest.fragments.codec import StoredFragments, decode_data_file
 from lancetable.format.manifest.indices.codec import (
     decode_files,
     decode_segments,
     decode_uuid,
 )
+from lancetable.format.manifest.model import Trust
 from lancetable.format.proto import file_pb2, transaction_pb2
 from lancetable.format.schema.codec import decode_fields, decode_metadata
 from lancetable.format.schema.model import Field, Schema

@@ -223,8 +223,9 @@ class _ColumnDraft:
         self.owners = [_OwnerDraft(owner) for owner in builder.owners]
         self.has_blobs = has_blobs(field)
         self.type = None if self.has_blobs else arrow_type(field)
-        is_plain = self.type is not None and pa.types.is_primitive(self.type)
-        self._bits = self.type.bit_width if is_plain else None
+        self._bits: int | None = None
+        if self.type is not None and pa.types.is_primitive(self.type):
+            self._bits = self.type.bit_width
         self._arrays: list[pa.Array] = []
         self._dictionary: pa.Array | None = None
         self.pending_bytes = 0
@@ -247,7 +248,7 @@ class _ColumnDraft:
         """Return the bytes an array adds; a dictionary shared with the last one adds nothing."""
         if self._bits is not None:
             # The same as Arrow says, which takes its time for it.
-            return len(array) * (self._bits + (array.null_count > 0)) // 8
+            return int(len(array) * (self._bits + bool(array.null_count)) // 8)
         if not pa.types.is_dictionary(array.type):
             return int(array.nbytes)
         dictionary = array.dictionary

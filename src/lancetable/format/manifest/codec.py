@@ -11,18 +11,13 @@ from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.format.manifest.envelope import frame, manifest_message, seal
 from lancetable.format.manifest.fields.codec import encode_fields, encode_metadata
 from lancetable.format.manifest.flags import Feature, check_readable
-from lancetable.format.manifest.fragments.codec import (
-    FileNames,
-    StoredFragments,
-    Trust,
-    store_fragments,
-)
-from lancetable.format.manifest.model import BasePath, Manifest, WriterVersion
+from lancetable.format.manifest.fragments.codec import StoredFragments, store_fragments
+from lancetable.format.manifest.model import BasePath, FileNames, Manifest, Trust, WriterVersion
 from lancetable.format.proto import table_pb2
 from lancetable.format.schema.codec import decode_fields, decode_metadata
 from lancetable.format.schema.model import Schema
 
-_Heading: TypeAlias = table_pb2.Manifest | table_pb2.ManifestHeading
+_Heading: TypeAlias = table_pb2.ManifestTop | table_pb2.ManifestHeading
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 _MICROSECOND = timedelta(microseconds=1)
@@ -34,6 +29,8 @@ _FIRST_RIGHT_COUNTS = (0, 8, 1)
 
 def decode_manifest(data: bytes, path: str) -> Manifest:
     """Return the manifest in the bytes of a manifest file; ``path`` is named in messages.
+
+    The fragments are looked at when they are first asked for, and may be damaged then.
 
     Raises:
         CorruptError: the bytes are damaged.
@@ -61,7 +58,7 @@ def _decode(data: bytes, path: str) -> Manifest:
         version=message.version,
         schema=Schema(decode_fields(message.fields), metadata),
         fragments=StoredFragments(
-            message.fragments,
+            None,
             Trust(path, bool(flags & _STABLE_ROW_IDS), _counts_rightly(message)),
             owner=message,
         ),
@@ -86,9 +83,9 @@ def _decode(data: bytes, path: str) -> Manifest:
     )
 
 
-def _parsed(data: bytes) -> table_pb2.Manifest:
+def _parsed(data: bytes) -> table_pb2.ManifestTop:
     try:
-        return table_pb2.Manifest.FromString(manifest_message(data))
+        return table_pb2.ManifestTop.FromString(manifest_message(data))
     except DecodeError:
         raise CorruptError("the manifest is not a valid message") from None
 
@@ -170,7 +167,7 @@ def _writer(message: _Heading) -> WriterVersion | None:
     )
 
 
-def _counts_rightly(message: table_pb2.Manifest) -> bool:
+def _counts_rightly(message: table_pb2.ManifestTop) -> bool:
     if not message.HasField("writer_version"):
         return False
     writer = message.writer_version

@@ -134,6 +134,23 @@ class Manifest(NamedTuple):
 NO_METADATA: Mapping[str, bytes] = {}
 
 
+class Trust(NamedTuple):
+    """What the version that lists the fragments promises about them."""
+
+    path: str = "the transaction"
+    """Named in messages."""
+    stable_row_ids: bool = False
+    right_counts: bool = True
+
+
+class FileNames(NamedTuple):
+    """The files of fragments: paths below ``data`` or the root, with the base they lie below."""
+
+    data: set[tuple[str, int | None]]
+    deletions: set[tuple[str, int | None]]
+    sequences: set[str]
+
+
 class IndexFile(NamedTuple):
     """One file of an index segment, named relative to the segment's folder."""
 

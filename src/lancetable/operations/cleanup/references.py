@@ -25,7 +25,8 @@ from lancetable.commit.transaction import (
 )
 from lancetable.errors import CorruptError
 from lancetable.format.manifest import Fragment
-from lancetable.format.manifest.fragments.codec import FileNames, StoredFragments
+from lancetable.format.manifest.fragments.codec import StoredFragments
+from lancetable.format.manifest.model import FileNames
 from lancetable.format.manifest.names import (
     DATA,
     VERSIONS,

@@ -7,7 +7,9 @@ as the bytes they came from: opening a table, and adding to it, needs none of th
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, overload
+
+from google.protobuf.message import DecodeError
 
 from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.format.manifest.fragments.edited import EditedFragments
@@ -17,9 +19,11 @@ from lancetable.format.manifest.model import (
     DeletionFile,
     DeletionKind,
     ExternalSequence,
+    FileNames,
     Fragment,
     InlineSequence,
     SequenceSource,
+    Trust,
 )
 from lancetable.format.manifest.names import checked_path, deletion_path
 from lancetable.format.proto import table_pb2
@@ -36,35 +40,16 @@ else:
 
 _DELETION_KINDS = {0: DeletionKind.ARROW, 1: DeletionKind.BITMAP}
 _DELETION_NUMBERS = {kind: number for number, kind in _DELETION_KINDS.items()}
+_DAMAGED = "the list of fragments is damaged; open an older version, or let repair_table make one"
 _BY_ID = attrgetter("id")
-_SEQUENCES = (
-    "row_id_sequence",
-    "created_at_version_sequence",
-    "last_updated_at_version_sequence",
-)
-
-
-class Trust(NamedTuple):
-    """What the version that lists the fragments promises about them."""
-
-    path: str = "the transaction"
-    """Named in messages."""
-    stable_row_ids: bool = False
-    right_counts: bool = True
-
-
-class FileNames(NamedTuple):
-    """The files of fragments: paths below ``data`` or the root, with the base they lie below."""
-
-    data: set[tuple[str, int | None]]
-    deletions: set[tuple[str, int | None]]
-    sequences: set[str]
+_SEQUENCES = ("row_id_sequence", "created_at_version_sequence", "last_updated_at_version_sequence")
 
 
 class StoredFragments(Sequence[Fragment]):
     """Fragments as they are stored, each decoded when it is first asked for.
 
     Either the messages or the bytes they are written as are at hand; the other is made on demand.
+    Of a manifest that was read there are the bytes, inside of the message that is their owner.
     """
 
     __slots__ = ("_count", "_decoded", "_encoded", "_owner", "_parsed", "trust")
@@ -74,30 +59,34 @@ class StoredFragments(Sequence[Fragment]):
         messages: Sequence[table_pb2.DataFragment] | None,
         trust: Trust,
         *,
-        owner: table_pb2.Manifest | None = None,
+        owner: table_pb2.Manifest | table_pb2.ManifestTop | None = None,
         encoded: tuple[bytes, int] | None = None,
     ) -> None:
         self.trust = trust
         self._parsed = messages
         self._owner = owner
         self._encoded = encoded[0] if encoded else None
-        self._count = encoded[1] if encoded else len(messages or ())
+        self._count = encoded[1] if encoded else None
         self._decoded: dict[int, Fragment] = {}
 
     @property
     def _messages(self) -> Sequence[table_pb2.DataFragment]:
         if self._parsed is None:
-            self._parsed = table_pb2.Manifest.FromString(self._encoded).fragments
+            try:
+                self._parsed = table_pb2.Manifest.FromString(self.encoded()).fragments
+            except DecodeError:
+                raise CorruptError(_DAMAGED, path=self.trust.path) from None
         return self._parsed
 
     def encoded(self) -> bytes:
         """Return the bytes that stand for these fragments inside a manifest message."""
         if self._encoded is None:
             only = self._owner or table_pb2.Manifest(fragments=self._messages)
+            # The top of a manifest does not know its fragments, and keeps them as they were read.
             for field, _ in only.ListFields():
                 if field.name != "fragments":
                     only.ClearField(field.name)
-            self._encoded = bytes(only.SerializeToString())
+            self._encoded, self._owner = bytes(only.SerializeToString()), None
         return self._encoded
 
     def last_id(self) -> int | None:
@@ -106,7 +95,8 @@ class StoredFragments(Sequence[Fragment]):
         ``None`` when there is none, or when nobody looked yet at what this library wrote itself:
         then the manifest names the largest id.
         """
-        return int(self._parsed[-1].id) if self._parsed else None
+        messages = self._messages if self._count is None else self._parsed
+        return int(messages[-1].id) if messages else None
 
     def largest_id(self) -> int | None:
         """Return the largest id."""
@@ -131,6 +121,8 @@ class StoredFragments(Sequence[Fragment]):
 
     @override
     def __len__(self) -> int:
+        if self._count is None:
+            self._count = len(self._messages)
         return self._count
 
     @overload
@@ -180,7 +172,7 @@ class StoredFragments(Sequence[Fragment]):
 
     def live_rows(self) -> int | None:
         """Return the rows that are not deleted, or ``None`` when the manifest does not say."""
-        if not self.trust.right_counts and self._count:
+        if not self.trust.right_counts and len(self):
             return None
         total = 0
         for message in self._messages:
@@ -228,7 +220,7 @@ class StoredFragments(Sequence[Fragment]):
             last = self.last_id()
             if not added or last is None or added[0].id > last:
                 content = self.encoded() + table_pb2.Manifest(fragments=added).SerializeToString()
-                return StoredFragments(None, trust, encoded=(content, self._count + len(added)))
+                return StoredFragments(None, trust, encoded=(content, len(self) + len(added)))
         owner = table_pb2.Manifest()
         kept = owner.fragments
         kept.MergeFrom(self._messages)
