@@ -202,6 +202,25 @@ def test_the_system_denies_a_new_file(
         assert (again.version, state(again)) == (version, rows)
 
 
+@pytest.mark.parametrize("name", ACTS)
+def test_nothing_is_written_behind_a_damaged_list_of_fragments(table: lt.Table, name: str) -> None:
+    """The version opens, as it is only looked at where needed; no change builds on it."""
+    folder = Path(table.uri)
+    newest = min((folder / "_versions").glob("*.manifest"))
+    content = bytearray(newest.read_bytes())
+    # The length of the path of a data file stands right before it.
+    content[content.rindex(table.fragments[-1].files[0].path.encode()) - 1] += 100
+    newest.write_bytes(content)
+    before = files_below(folder)
+    handle = lt.open_table(table.uri)
+    with pytest.raises(lt.CorruptError, match="list of fragments is damaged"):
+        ACTS[name].run(handle, USUAL)
+    assert files_below(folder) == before
+    problem = next(one for one in lt.check_table(table.uri).problems if one.kind == "manifest")
+    assert (problem.path, problem.versions) == (str(newest), (table.version,))
+    assert lt.repair_table(table.uri).base.version == table.version - 1
+
+
 @pytest.fixture
 def without_links(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system that has no hard links."""

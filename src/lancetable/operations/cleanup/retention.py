@@ -109,6 +109,7 @@ def whole(skimmed: Skimmed, location: TableLocation) -> Snapshot:
     line, info = skimmed.line, skimmed.info
     try:
         manifest = decode_manifest(bytes(skimmed.data), shown(line.store, info.path))
+        len(manifest.fragments)  # a damaged list has to be noticed before anything is decided
     except LanceTableError as cause:
         raise _unreadable(line, info, cause) from cause
     return Snapshot(location, line.store, manifest, info.path, line.branch)

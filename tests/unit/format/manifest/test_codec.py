@@ -20,6 +20,7 @@ from lancetable.format.manifest import (
 )
 from lancetable.format.manifest.codec import decode_file_names, decode_manifest, live_rows
 from lancetable.format.manifest.envelope import seal
+from lancetable.format.manifest.fragments.codec import StoredFragments
 from lancetable.format.manifest.indices.codec import decode_index_section
 from lancetable.format.proto import file_pb2, table_pb2
 from tests.conftest import GOLDEN
@@ -157,6 +158,36 @@ def test_damaged_fragments_are_named_when_they_are_read(stored, word):
     assert found.fragments[0].id == 0
     with pytest.raises(CorruptError, match=f"m: fragment {stored.id}.*{word}"):
         found.fragments[1]
+
+
+HALF_A_FRAGMENT = b"\x12\x03\x12\x7f\x00"
+"""A fragment of three bytes, whose first file is said to have 127."""
+
+
+@pytest.mark.parametrize(
+    "use", [len, list, lambda one: one[0], lambda one: one.last_id(), lambda one: one.live_rows()]
+)
+def test_a_damaged_list_of_fragments_is_named_by_whoever_needs_it(use):
+    content = seal(b"", manifest().SerializeToString(), HALF_A_FRAGMENT)
+    found = decode_manifest(content, "the path")
+    assert found.version == 3
+    for _ in range(2):
+        with pytest.raises(CorruptError, match="the path: the list of fragments is damaged"):
+            use(found.fragments)
+
+
+def test_fragments_that_were_read_are_written_as_they_were():
+    """Whether somebody looked at them or not, and with all that later writers say in them."""
+    later = b"\xa2\x06\x03new"
+    one = fragment(4).SerializeToString() + later
+    stored = b"\x12" + bytes([len(one)]) + one
+    content = seal(b"", stored, manifest(tag="t").SerializeToString(), stored)
+    for look in (len, lambda _: None):
+        fragments = decode_manifest(content, "m").fragments
+        assert isinstance(fragments, StoredFragments)
+        look(fragments)
+        assert fragments.encoded() == stored + stored
+        assert [each.id for each in fragments] == [4, 4]
 
 
 def test_more_deleted_rows_than_rows():
