@@ -79,10 +79,44 @@ def test_random_files(
     assert_same_table(read(content, rows), read(content, rows, is_near=False))
 
 
+def few_table() -> pa.Table:
+    """Return columns of few values, which pages hold as numbers of the items of a dictionary."""
+    rng = np.random.default_rng(8)
+    some = pa.array(rng.integers(-(1 << 62), 1 << 62, 50))
+    real = pa.array(rng.standard_normal(50))
+    chosen = [rng.integers(0, 50, ROWS) for _ in range(4)]
+    gaps = pa.array(rng.random(ROWS) < 0.2)
+    return pa.table(
+        {
+            "whole": some.take(pa.array(chosen[0])),
+            "real": real.take(pa.array(chosen[1])),
+            "real_nulls": pc.if_else(gaps, None, real.take(pa.array(chosen[2]))),
+            "wide": some.cast(pa.decimal128(38, 0)).take(pa.array(chosen[3])),
+            "wide_nulls": pc.if_else(gaps, None, some.cast(pa.decimal128(38, 0)).take(chosen[3])),
+        }
+    )
+
+
+@pytest.mark.parametrize("page_bytes", [1 << 13, 1 << 23])
+def test_items_of_dictionaries(page_bytes: int, tmp_path: Path) -> None:
+    table = few_table()
+    data = written(table, "2.2", tmp_path, page_bytes)
+    opened = FileReader.open(MemoryFile(data), "x")
+    assert {"dict=" in page.encoding for page in opened.pages()} == {True}
+    for rows in RANGES:
+        found = read(data, rows)
+        found.validate(full=True)
+        assert_same_table(found, table.slice(rows.start, len(rows)))
+
+
 @pytest.mark.parametrize("seed", range(4))
-def test_damaged_files_give_what_the_reference_gives(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_dictionaries", [False, True], ids=["plain", "dictionaries"])
+def test_damaged_files_give_what_the_reference_gives(
+    seed: int, has_dictionaries: bool, tmp_path: Path
+) -> None:
     names = ["packed", "packed_nulls", "flat", "flat_nulls", "bits", "bits_nulls", "lists"]
-    sound = written(rich_table().select(names), "2.1", tmp_path)
+    table = few_table() if has_dictionaries else rich_table().select(names)
+    sound = written(table, "2.2" if has_dictionaries else "2.1", tmp_path)
     chance = random.Random(seed)
     for _ in range(40):
         data = bytearray(sound)

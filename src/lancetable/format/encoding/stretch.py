@@ -73,8 +73,8 @@ def is_stretch(kind: Kind) -> bool:
 
 
 def is_plain(record: PageRecord) -> bool:
-    """Say whether the page of a record is read this way."""
-    return record.kind in _PLAIN and not record.items
+    """Say whether the page of a record holds values, or numbers of the items of a dictionary."""
+    return record.kind in _PLAIN
 
 
 def read_stretch(records: Records, rows: range, kind: Kind, *, has_levels: bool) -> pa.Array | None:

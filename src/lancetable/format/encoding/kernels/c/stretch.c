@@ -41,7 +41,7 @@ typedef struct {
 } walk_t;
 
 static int is_plain(const page_t *page) {
-  return (page->kind == FLAT || page->kind == BITS || page->kind == PACKED) && !page->items;
+  return page->kind == FLAT || page->kind == BITS || page->kind == PACKED;
 }
 
 /* Whether a chunk is as long as its values ask for. */
@@ -179,6 +179,73 @@ static int put_values(const page_t *page, const part_t *part, int64_t width, int
   return 0;
 }
 
+#define WIDEN(BITS)                                                                                \
+  case BITS / 8:                                                                                   \
+    for (int64_t i = 0; i < count; i++) {                                                          \
+      uint##BITS##_t index;                                                                        \
+      memcpy(&index, from + i * (BITS / 8), BITS / 8);                                             \
+      out[i] = index;                                                                              \
+    }                                                                                              \
+    return 0;
+
+/* Words of any width as 64-bit ones. */
+static int widened(const uint8_t *from, int64_t width, int64_t count, uint64_t *out) {
+  switch (width) {
+    WIDEN(8)
+    WIDEN(16)
+    WIDEN(32)
+    WIDEN(64)
+  }
+  return -1;
+}
+
+#define LOOK_UP(BYTES)                                                                             \
+  case BYTES:                                                                                      \
+    for (int64_t i = 0; i < count; i++)                                                            \
+      memcpy(out + i * BYTES, items + indices[i] * BYTES, BYTES);                                  \
+    return;
+
+static void look_up(const uint8_t *items, const uint64_t *indices, int64_t count, int64_t width,
+                    uint8_t *out) {
+  switch (width) {
+    LOOK_UP(1)
+    LOOK_UP(2)
+    LOOK_UP(4)
+    LOOK_UP(8)
+  }
+  for (int64_t i = 0; i < count; i++)
+    memcpy(out + i * width, items + indices[i] * (uint64_t)width, (size_t)width);
+}
+
+/* Writes the items of a dictionary that the values of a part are numbers of. `there` says which are
+ * no nulls, whose numbers mean nothing; NULL when there are none. */
+static int put_items(const page_t *page, const part_t *part, int64_t width, const uint8_t *there,
+                     uint8_t *out, int64_t done) {
+  uint64_t block[BLOCK], indices[BLOCK];
+  const uint8_t *from = part->chunk.values + part->skip * page->width;
+  if (page->item_edges || page->item_width != width || width < 1 || page->item_count < 1) return -1;
+  if (page->kind == PACKED) {
+    unpack_part(page, part, block);
+    from = (const uint8_t *)block + part->skip * page->width;
+  } else if (page->kind != FLAT) {
+    return -1;
+  }
+  for (int64_t first = 0; first < part->count; first += BLOCK) {
+    const int64_t count = part->count - first < BLOCK ? part->count - first : BLOCK;
+    uint64_t most = 0;
+    if (widened(from + first * page->width, page->width, count, indices)) return -1;
+    for (int64_t i = 0; i < count; i++) most = indices[i] > most ? indices[i] : most;
+    for (int64_t i = 0; most >= (uint64_t)page->item_count && i < count; i++) {
+      const int64_t at = first + i;
+      if (indices[i] < (uint64_t)page->item_count) continue;
+      if (!there || there[at / 8] >> at % 8 & 1) return -1;
+      indices[i] = 0;
+    }
+    look_up(page->items, indices, count, width, out + (done + first) * width);
+  }
+  return 0;
+}
+
 /* Rows `start` to `stop` of a column: values of `width` bytes, or bits when that is 0. `validity`
  * may be NULL when no page has levels. Both have a byte for every eight bits. Returns how many
  * values are null. */
@@ -192,7 +259,6 @@ int64_t lt_stretch_values(const page_t *pages, int64_t count, int64_t start, int
   const int is_large = (stop - start) * width >= STREAM_FROM_BYTES;
   while ((more = next_part(&walk, &part)) > 0) {
     const page_t *page = walk.page;
-    if (put_values(page, &part, width, is_large, out, done)) return -1;
     if (page->def_kind) {
       const int64_t missing = validity ? present(page, &part, bits) : -1;
       if (missing < 0) return -1;
@@ -200,6 +266,11 @@ int64_t lt_stretch_values(const page_t *pages, int64_t count, int64_t start, int
       copy_bits(validity, done, bits, 0, part.count);
     } else if (validity) {
       set_bits(validity, done, part.count);
+    }
+    if (page->items) {
+      if (put_items(page, &part, width, page->def_kind ? bits : NULL, out, done)) return -1;
+    } else if (put_values(page, &part, width, is_large, out, done)) {
+      return -1;
     }
     done += part.count;
   }
@@ -287,7 +358,7 @@ int64_t lt_stretch_compare(const page_t *pages, int64_t count, int64_t start, in
   int more;
   while ((more = next_part(&walk, &part)) > 0) {
     const page_t *page = walk.page;
-    if (page->width != width || page->kind == BITS || test_count < 1) return -1;
+    if (page->width != width || page->kind == BITS || page->items || test_count < 1) return -1;
     const uint8_t *from = part.chunk.values + part.skip * width;
     if (page->kind == PACKED) {
       unpack_part(page, &part, block);
@@ -350,8 +421,8 @@ int64_t lt_stretch_list_room(const page_t *pages, int64_t count, int64_t start, 
   room[0] = room[1] = room[2] = 0;
   for (const page_t *page = pages; page < pages + count; page++) {
     if (!overlaps(page, start, stop)) continue;
-    if (!is_plain(page) || !page->rep_kind || page->max_rep != 1 || page->max_def > 3) return -1;
-    if (page->chunks < 1) return -1;
+    if (!is_plain(page) || page->items || page->chunks < 1) return -1;
+    if (!page->rep_kind || page->max_rep != 1 || page->max_def > 3) return -1;
     const chunks_t chunks = chunks_of(page, start, stop);
     room[0] += page->firsts[chunks.last + 1] - page->firsts[chunks.first];
     room[1] += page->row_firsts[chunks.last + 1] - page->row_firsts[chunks.first];
