@@ -1,7 +1,9 @@
 """Rows that compiled code hands over as a whole are those that the NumPy kernels find."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 import lancetable
 from lancetable.errors import LanceTableError
-from lancetable.format.encoding.batches import FlatTake, Words
+from lancetable.format.encoding.batches import FlatTake
 from lancetable.format.encoding.kernels.addressing import GATHER
 from lancetable.fragment import readers
 from tests.properties.test_gathering import ROWS, rich_table
@@ -32,14 +34,14 @@ def flat_table() -> pa.Table:
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Count the batches: which of the attempts gave one."""
     found: list[bool] = []
-    read = FlatTake.read
+    make = FlatTake._batch
 
-    def counted(self: FlatTake, rows: Words, schema: pa.Schema) -> pa.RecordBatch | None:
-        batch = read(self, rows, schema)
+    def counted(self: FlatTake, *arguments: Any) -> pa.RecordBatch | None:
+        batch = make(self, *arguments)
         found.append(batch is not None)
         return batch
 
-    monkeypatch.setattr(FlatTake, "read", counted)
+    monkeypatch.setattr(FlatTake, "_batch", counted)
     return found
 
 
@@ -73,6 +75,41 @@ def test_every_way_to_hold_values(tmp_path: Path, taken: list[bool]) -> None:
         found.validate(full=True)
         assert_same_table(found, without.take(pa.array(rows)))
     assert taken == [True] * 7
+
+
+def test_deleted_rows_and_other_names_of_rows(tmp_path: Path, taken: list[bool]) -> None:
+    opened = in_fragments(tmp_path / "table", flat_table().drop_columns(["nothing"]))
+    opened.delete("packed % 3 = 0")
+    whole = opened.scan(with_row_id=True, with_row_address=True).to_arrow()
+    kept = whole.drop_columns(["_rowid", "_rowaddr"])
+    opened.take(list(range(0, kept.num_rows, 7)))
+    taken.clear()
+    for count in (1, 9, 900):
+        rows = np.random.default_rng(count).integers(0, kept.num_rows, count)
+        expected = kept.take(pa.array(rows))
+        named = whole.take(pa.array(rows))
+        assert_same_table(opened.take(rows.tolist()), expected)
+        assert_same_table(opened.take(rows), expected)
+        assert_same_table(opened.take(row_ids=named["_rowid"]), expected)
+        assert_same_table(opened.take(row_addresses=named["_rowaddr"].to_numpy()), expected)
+    assert taken == [True] * 12
+
+
+def test_so_many_rows_that_threads_share_them(tmp_path: Path, taken: list[bool]) -> None:
+    table = flat_table().drop_columns(["nothing"])
+    opened = in_fragments(tmp_path / "table", table)
+    opened.take([0, 1000, 2000, 3000, 4000])
+    rows = np.random.default_rng(4).integers(0, ROWS, 20_000)
+    opened.take(rows.tolist())
+    taken.clear()
+    expected = table.take(pa.array(rows))
+
+    def take(_: int) -> bool:
+        return bool(opened.take(rows.tolist()).equals(expected))
+
+    with ThreadPoolExecutor(3) as pool:
+        assert all(pool.map(take, range(9)))
+    assert taken == [True] * 9
 
 
 def test_parts_of_a_result_outlive_it(tmp_path: Path) -> None:

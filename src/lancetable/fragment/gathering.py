@@ -67,7 +67,7 @@ class TableGather:
         self._numbers = [fields[id(field)] for field in self._filled.slots.fields]
 
     def gives_batches(self, types: Sequence[pa.DataType]) -> bool:
-        """Say whether ``batch`` can give columns of these types."""
+        """Say whether the methods with batches can give columns of these types."""
         flat = self._filled.flat
         return flat is not None and flat.types == list(types)
 
@@ -77,7 +77,14 @@ class TableGather:
         None when one of them is not there, or not yet to be had this way.
         """
         flat = self._filled.flat
-        return None if flat is None else flat.read(rows, schema)
+        return None if flat is None else flat.numbered(rows, schema)
+
+    def placed_batch(
+        self, positions: Integers, offsets: Integers, schema: pa.Schema
+    ) -> pa.RecordBatch | None:
+        """Return rows as ``by_place``; None when they are not yet to be had this way."""
+        flat = self._filled.flat
+        return None if flat is None else flat.placed(positions, offsets, schema)
 
     def by_number(self, rows: "array[int]") -> Gathered | None:
         """Return rows by their running number in a table without deletions.

@@ -26,8 +26,6 @@ Numbers: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]] | pa.Array | p
 Addresses: TypeAlias = npt.NDArray[np.uint64]
 
 SHOWN = 5
-FEW = 2048
-"""Up to so many rows are taken in one go, into memory of their own."""
 
 
 class Taker:
@@ -47,7 +45,7 @@ class Taker:
             InputError: there is no row with such a number.
         """
         batches = self._batches
-        if batches is not None and type(offsets) is list and 0 < len(offsets) <= FEW:
+        if batches is not None and type(offsets) is list and not self._readers.has_deletions:
             rows = _plain_numbers(offsets)
             batch = None if rows is None else batches.batch(rows, self._plan.schema)
             if batch is not None:
@@ -60,10 +58,24 @@ class Taker:
         if gathered is not None:
             return gathered
         if len(offsets) == 1 and type(offsets[0]) is int:
-            return _take_one(plan, readers, offsets[0])
+            return self._one(offsets[0])
         numbers = _integers(offsets, "offset", np.int64)
         _check_offsets(numbers, readers.starts[-1])
-        return _table(plan, readers, *_places(readers, numbers))
+        return self._placed(*_places(readers, numbers))
+
+    def _one(self, row: int) -> pa.Table:
+        """Return one row, found without the detour over arrays of all fragments."""
+        plan, readers = self._plan, self._readers
+        if not 0 <= row < readers.starts[-1]:
+            _check_offsets(np.array([row], object), readers.starts[-1])
+        position, offset = readers.locate(row)
+        if self._batches is not None:
+            return self._placed(np.array([position]), np.array([offset]))
+        reader = readers[position]
+        columns = reader.read(plan.late, range(offset, offset + 1))
+        for slot, field in plan.blobs:
+            columns[slot] = read_payloads(reader.opened, field, columns[slot])
+        return table_of(plan, finish(plan, 1, columns))
 
     def by_address(self, addresses: Numbers) -> pa.Table:
         """Return rows by their address.
@@ -90,22 +102,26 @@ class Taker:
         return self._at(addresses, wanted, "row id")
 
     def _at(self, addresses: Addresses, named: Addresses, what: str) -> pa.Table:
-        places = _places_of_addresses(self._readers, addresses, named, what)
-        return _table(self._plan, self._readers, *places)
+        return self._placed(*_places_of_addresses(self._readers, addresses, named, what))
+
+    def _placed(self, positions: Integers, offsets: Integers) -> pa.Table:
+        if self._batches is not None and len(positions):
+            batch = self._batches.placed_batch(positions, offsets, self._plan.schema)
+            if batch is not None:
+                return pa.Table.from_batches((batch,))
+        return _table(self._plan, self._readers, positions, offsets)
 
 
 def _whole_batches(plan: ScanPlan, readers: Readers) -> TableGather | None:
     """Return what gives rows as they are in the result; None when more has to be done to them."""
     is_direct = plan.is_plain and not (plan.extended or plan.blobs or plan.late.system)
-    if not is_direct or readers.has_deletions:
-        return None
-    gather = readers.gather(plan.late)
+    gather = readers.gather(plan.late) if is_direct else None
     return gather if gather is not None and gather.gives_batches(plan.types) else None
 
 
 def _plain_numbers(offsets: Sequence[int]) -> "array[int] | None":
     """Return numbers as an array; None when the long way round has to tell what is wrong."""
-    if type(offsets[0]) is not int:
+    if not offsets or type(offsets[0]) is not int:
         return None
     try:
         return array("q", offsets)
@@ -118,7 +134,7 @@ def _by_number(plan: ScanPlan, readers: Readers, offsets: Numbers) -> pa.Table |
     if plan.blobs or readers.has_deletions or not isinstance(offsets, list | tuple | range):
         return None
     gather = readers.gather(plan.late)
-    rows = _plain_numbers(offsets) if offsets else None
+    rows = _plain_numbers(offsets)
     if gather is None or rows is None:
         return None
     found = gather.by_number(rows)
@@ -143,18 +159,6 @@ def _with_rest(
     others = iter(_read(plan, readers, Projection(rest, plan.late.system), positions, offsets))
     columns = [next(others) if column is None else [column] for column in found]
     return [*columns, *others]
-
-
-def _take_one(plan: ScanPlan, readers: Readers, row: int) -> pa.Table:
-    """Take one row without the detour over arrays of places."""
-    if not 0 <= row < readers.starts[-1]:
-        _check_offsets(np.array([row], object), readers.starts[-1])
-    position, offset = readers.locate(row)
-    reader = readers[position]
-    columns = reader.read(plan.late, range(offset, offset + 1))
-    for slot, field in plan.blobs:
-        columns[slot] = read_payloads(reader.opened, field, columns[slot])
-    return table_of(plan, finish(plan, 1, columns))
 
 
 def _integers(numbers: Numbers, what: str, dtype: type[np.integer[Any]]) -> npt.NDArray[Any]:

@@ -8,10 +8,13 @@ import ctypes
 from array import array
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
+from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.gather import SAMPLES, GatherPlan
 from lancetable.format.encoding.kernels.addressing import Gather, TakeRecord
+from lancetable.format.encoding.kernels.foreign import address
 from lancetable.format.encoding.leaf import check_text
 
 Words: TypeAlias = "array[int]"
@@ -21,7 +24,7 @@ ARROW_ARRAY = bytes(80)
 
 
 class FlatTake:
-    """Takes rows by number; ``starts`` counts the rows before each fragment, and all of them."""
+    """Takes rows; ``starts`` counts the rows before each fragment, and all of them."""
 
     __slots__ = ("_at", "_kept", "_take", "_texts", "types")
 
@@ -41,12 +44,27 @@ class FlatTake:
         self._at = ctypes.addressof(record)
         self._kept = (record, columns, starts, ready)
 
-    def read(self, rows: Words, schema: pa.Schema) -> pa.RecordBatch | None:
-        """Return rows; None when they have to be read another way, which may find them missing."""
+    def numbered(self, rows: Words, schema: pa.Schema) -> pa.RecordBatch | None:
+        """Return rows by number; None when they have to be read another way.
+
+        That way may find that there is no such row.
+        """
         place, count = rows.buffer_info()
+        return self._batch(None, place, count, schema)
+
+    def placed(
+        self, positions: Integers, offsets: Integers, schema: pa.Schema
+    ) -> pa.RecordBatch | None:
+        """Return rows by the positions of their fragments and their offsets in them, likewise."""
+        kept = np.ascontiguousarray(positions, np.int64), np.ascontiguousarray(offsets, np.int64)
+        return self._batch(address(kept[0]), address(kept[1]), len(offsets), schema)
+
+    def _batch(
+        self, positions: int | None, offsets: int, count: int, schema: pa.Schema
+    ) -> pa.RecordBatch | None:
         room = array("q", ARROW_ARRAY)
         at = room.buffer_info()[0]
-        outcome = self._take(self._at, place, count, at)
+        outcome = self._take(self._at, positions, offsets, count, at)
         if outcome < 0:
             return None
         batch = pa.RecordBatch._import_from_c(at, schema)  # noqa: SLF001 - documented, not listed

@@ -76,7 +76,7 @@ class ColumnRecord(ctypes.Structure):
 
 
 class TakeRecord(ctypes.Structure):
-    """What is taken by number, whichever rows they are; see ``c/batch.c``."""
+    """What is taken, whichever rows they are; see ``c/batch.c``."""
 
     _fields_ = _words("columns", "count", "starts", "fragments", "ready", "samples", "warm")
 
@@ -112,7 +112,7 @@ class Gather:
         self.text.argtypes = (pointer, word, word, pointer)
         self.take = dll.lt_take
         self.take.restype = word
-        self.take.argtypes = (pointer, pointer, word, pointer)
+        self.take.argtypes = (pointer, pointer, pointer, word, pointer)
 
 
 GATHER = None if LIBRARY is None else Gather(LIBRARY.dll)

@@ -126,20 +126,34 @@ static void look_ahead(take_t *take, const column_t *columns, const int64_t *pos
   __atomic_store_n(&take->warm, asked ? 0 : warm + 1, __ATOMIC_RELAXED);
 }
 
-/* Takes rows by their number in the table. Returns 0, or 1 when text is not plain ASCII; a negative
- * number, and no array, when there is no such row or something has to be opened first. */
-int64_t lt_take(take_t *take, const int64_t *numbers, int64_t rows, arrow_array_t *out) {
+/* Whether the files of all rows are open. */
+static int are_ready(const take_t *take, const int64_t *positions, int64_t rows) {
+  for (int64_t i = 0; i < rows; i++)
+    if (positions[i] < 0 || positions[i] >= take->fragments || !take->ready[positions[i]]) return 0;
+  return 1;
+}
+
+/* Takes rows by the positions of their fragments and their offsets in them; without positions by
+ * their numbers in the table. Returns 0, or 1 when text is not plain ASCII; a negative number, and
+ * no array, when there is no such row or something has to be opened first. */
+int64_t lt_take(take_t *take, const int64_t *positions, const int64_t *offsets, int64_t rows,
+                arrow_array_t *out) {
   const int64_t count = take->count;
   int64_t sizes[2], outcome = -1;
   uint8_t *meanwhile = NULL, *values = NULL, *text = NULL;
   batch_t *batch = NULL;
-  int64_t *positions = malloc((size_t)rows * 16 + (size_t)count * sizeof(column_t));
-  if (!positions) return -1;
-  int64_t *offsets = positions + rows;
-  column_t *columns = (column_t *)(offsets + rows);
-  if (lt_gather_places(numbers, rows, take->starts, take->fragments, take->ready, positions,
-                       offsets))
+  column_t *columns = malloc((size_t)count * sizeof(column_t) + (positions ? 0 : (size_t)rows * 16));
+  if (!columns) return -1;
+  if (!positions) {
+    int64_t *places = (int64_t *)(columns + count);
+    if (lt_gather_places(offsets, rows, take->starts, take->fragments, take->ready, places,
+                         places + rows))
+      goto done;
+    positions = places;
+    offsets = places + rows;
+  } else if (!are_ready(take, positions, rows)) {
     goto done;
+  }
   memcpy(columns, take->columns, (size_t)count * sizeof(column_t));
   look_ahead(take, columns, positions, offsets, rows);
   lt_gather_layout(columns, count, rows, sizes);
@@ -171,6 +185,6 @@ done:
     free(batch);
   }
   free(meanwhile);
-  free(positions);
+  free(columns);
   return outcome;
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "gather.h"
+#include "share.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -43,18 +44,27 @@ static int64_t last_not_above(const int64_t *edges, int64_t count, int64_t wante
   return low;
 }
 
-/* Value `index` of a packed block of 1024; see kernels/bitpack.py for the order. */
-static uint64_t unpacked(const uint8_t *block, int64_t bits, int64_t width, int64_t index) {
+/* The first word that value `index` of a packed block of 1024 has bits in: its place in bytes, and
+ * where its bits begin in it; see kernels/bitpack.py for the order. Words have 1 << `log` bits. */
+static int64_t packed_place(int log, int64_t width, int64_t index, int64_t *shift) {
   static const uint8_t ORDER[8] = {0, 4, 2, 6, 1, 5, 3, 7};
-  const int64_t lanes = 1024 / bits, column = index & 127, lane = column & (lanes - 1);
-  const int64_t row = ORDER[(column - lane) / 16] * 8 + (index >> 7);
-  const int64_t bit = row * width, word = bit / bits, shift = bit % bits, bytes = bits / 8;
+  const int64_t lanes = 1024 >> log, column = index & 127, lane = column & (lanes - 1);
+  const int64_t bit = (ORDER[(column - lane) >> 4] * 8 + (index >> 7)) * width;
+  *shift = bit & (((int64_t)1 << log) - 1);
+  return ((bit >> log) * lanes + lane) << (log - 3);
+}
+
+static uint64_t unpacked(const uint8_t *block, int64_t bits, int64_t width, int64_t index) {
+  const int log = __builtin_ctzll((uint64_t)bits);
+  const size_t bytes = (size_t)bits / 8;
   uint64_t low = 0, high = 0;
+  int64_t shift;
   if (width == 0) return 0;
-  memcpy(&low, block + (word * lanes + lane) * bytes, (size_t)bytes);
+  const uint8_t *word = block + packed_place(log, width, index, &shift);
+  memcpy(&low, word, bytes);
   low >>= shift;
   if (shift + width > bits) {
-    memcpy(&high, block + ((word + 1) * lanes + lane) * bytes, (size_t)bytes);
+    memcpy(&high, word + 128, bytes); /* a word of every lane lies between */
     low |= high << (bits - shift);
   }
   return width == 64 ? low : low & (((uint64_t)1 << width) - 1);
@@ -374,6 +384,11 @@ static int put_offset(column_t *column, int64_t i, int64_t offset) {
   return 0;
 }
 
+static int64_t offset_at(const column_t *column, int64_t i) {
+  if (column->width == 8) return ((const int64_t *)column->offsets)[i];
+  return ((const int32_t *)column->offsets)[i];
+}
+
 /* Values are found in groups, in steps that ask for memory which the next step looks at. */
 enum { GROUP = 32 };
 
@@ -381,6 +396,16 @@ typedef struct {
   place_t place;
   chunk_t chunk;
 } search_t;
+
+/* Where in the bytes of its chunk a value, or its offset, is about to be read. */
+static int64_t place_in(const page_t *page, const chunk_t *chunk, int64_t inside) {
+  if (page->kind == PACKED && chunk->size > page->width) {
+    const int log = __builtin_ctzll((uint64_t)page->width * 8);
+    int64_t shift;
+    return page->width + packed_place(log, *chunk->values, inside & 1023, &shift);
+  }
+  return page->kind == RUNS ? 0 : page->kind == BITS ? inside / 8 : inside * page->width;
+}
 
 /* Finds the chunks of some rows or list items. */
 static int find_chunks(const column_t *column, const int64_t *positions, const int64_t *offsets,
@@ -419,14 +444,8 @@ static int find_chunks(const column_t *column, const int64_t *positions, const i
     if (!page->starts) continue;
     if (take_apart(page, found[i].place.chunk, &found[i].chunk)) return -1;
     const chunk_t *chunk = &found[i].chunk;
-    if (page->kind == PACKED) {
-      uint16_t bits = 0;
-      if (chunk->size >= page->width) bits = *chunk->values;
-      const int64_t bytes = inside % 128 / 16 * 16 * bits / 8 * page->width;
-      if (bytes < chunk->size) __builtin_prefetch(chunk->values + bytes);
-    } else if (page->kind != RUNS && inside * page->width < chunk->size) {
-      __builtin_prefetch(chunk->values + (page->kind == BITS ? inside / 8 : inside * page->width));
-    }
+    const int64_t place = place_in(page, chunk, inside);
+    if (place < chunk->size) __builtin_prefetch(chunk->values + place);
   }
   return 0;
 }
@@ -463,9 +482,7 @@ static int put_value(column_t *column, int64_t i, const page_t *page, const valu
     column->places[i].at = value->at;
     column->places[i].size = value->size;
     const int64_t size = text_size(page, value);
-    if (size < 0) return -1;
-    column->bytes += size;
-    return put_offset(column, i + 1, column->bytes);
+    return size < 0 ? -1 : put_offset(column, i + 1, size);
   }
   if (column->out == BITS_OUT) {
     column->values[i >> 3] |= (uint8_t)((value->word & 1) << (i & 7));
@@ -479,27 +496,96 @@ static int put_value(column_t *column, int64_t i, const page_t *page, const valu
   return 0;
 }
 
-static int64_t gather_column(column_t *column, const int64_t *positions, const int64_t *offsets,
-                             int64_t rows) {
-  const int64_t count = column->has_lists ? column->items : rows;
+/* Fills some values of a column; of text the sizes, where its offsets will be, and its places. */
+static int gather_some(column_t *column, const int64_t *positions, const int64_t *offsets,
+                       int64_t first, int64_t last) {
   search_t found[GROUP];
-  value_t value;
-  int level;
-  column->bytes = 0;
-  if (!column->has_lists) column->any_level = 0;
-  if (column->out == BITS_OUT) memset(column->values, 0, (size_t)(count + 7) / 8);
-  if (column->out == TEXT_OUT && put_offset(column, 0, 0)) return -1;
-  for (int64_t first = 0; first < count; first += GROUP) {
-    const int64_t some = count - first < GROUP ? count - first : GROUP;
+  value_t values[GROUP];
+  int level, any_level = 0;
+  if (column->out == BITS_OUT) memset(column->values + first / 8, 0, (size_t)(last - first + 7) / 8);
+  for (; first < last; first += GROUP) {
+    const int64_t some = last - first < GROUP ? last - first : GROUP;
     if (find_chunks(column, positions, offsets, first, some, found)) return -1;
     for (int64_t i = 0; i < some; i++) {
-      if (find_value(column, found + i, &value, &level)) return -1;
-      if (put_value(column, first + i, found[i].place.page, &value)) return -1;
+      if (find_value(column, found + i, values + i, &level)) return -1;
+      if (column->out == TEXT_OUT) __builtin_prefetch(values[i].at);
       if (!column->has_lists) column->def[first + i] = (uint16_t)level;
-      if (!column->has_lists) column->any_level |= level;
+      any_level |= level;
     }
+    for (int64_t i = 0; i < some; i++)
+      if (put_value(column, first + i, found[i].place.page, values + i)) return -1;
+  }
+  if (any_level) __atomic_fetch_or(&column->any_level, any_level, __ATOMIC_RELAXED);
+  return 0;
+}
+
+/* Turns the sizes of text into its offsets. */
+static int add_up(column_t *column, int64_t count) {
+  column->bytes = 0;
+  if (put_offset(column, 0, 0)) return -1;
+  for (int64_t i = 1; i <= count; i++) {
+    column->bytes += offset_at(column, i);
+    if (put_offset(column, i, column->bytes)) return -1;
   }
   return 0;
+}
+
+/* Fills the text of some values, whose offsets are known. */
+static int text_of_some(column_t *column, int64_t first, int64_t last) {
+  uint8_t *from = column->text + offset_at(column, first), *to = from, any_byte = 0;
+  uint8_t *limit = column->text + offset_at(column, last);
+  for (; first < last; first++) {
+    const place_t *place = column->places + first;
+    const value_t value = {place->at, place->size, 0};
+    to = put_text(place->page, &value, to, limit);
+    if (!to) return -1;
+  }
+  while (from < limit) any_byte |= *from++;
+  if (any_byte) __atomic_fetch_or(&column->any_byte, any_byte, __ATOMIC_RELAXED);
+  return 0;
+}
+
+/* Columns are cut into parts of so many values; whole bytes of bits belong to one of them. */
+enum { PART = 1024, SHARED_VALUES = 8 * PART, SHARED_BYTES = 1 << 21 };
+
+typedef struct {
+  column_t *columns;
+  const int64_t *positions, *offsets;
+  int64_t rows, ranges;
+  int is_text, has_failed;
+} work_t;
+
+static int64_t count_of(const column_t *column, int64_t rows) {
+  return column->has_lists ? column->items : rows;
+}
+
+static void do_part(void *argument, int64_t number) {
+  work_t *work = argument;
+  column_t *column = work->columns + number / work->ranges;
+  const int64_t count = count_of(column, work->rows), first = number % work->ranges * PART;
+  const int64_t last = count - first < PART ? count : first + PART;
+  int outcome = 0;
+  if (first >= last || __atomic_load_n(&work->has_failed, __ATOMIC_RELAXED)) return;
+  if (!work->is_text)
+    outcome = gather_some(column, work->positions, work->offsets, first, last);
+  else if (column->out == TEXT_OUT)
+    outcome = text_of_some(column, first, last);
+  if (outcome) __atomic_store_n(&work->has_failed, 1, __ATOMIC_RELAXED);
+}
+
+/* Does the parts of all columns, with help when they are many. */
+static int do_columns(work_t *work, int64_t count) {
+  int64_t most = 0, values = 0, bytes = 0;
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t some = count_of(work->columns + i, work->rows);
+    most = some > most ? some : most;
+    values += some;
+    bytes += some * work->columns[i].width;
+  }
+  const int is_large = values >= SHARED_VALUES || bytes >= SHARED_BYTES;
+  work->ranges = (most + PART - 1) / PART;
+  share_parts(do_part, work, count * work->ranges, is_large ? free_helpers() : 0);
+  return work->has_failed;
 }
 
 static int64_t aligned(int64_t size) { return (size + 63) / 64 * 64; }
@@ -546,32 +632,30 @@ int64_t lt_gather_values(column_t *columns, int64_t count, const int64_t *positi
     has_lists |= column->has_lists;
   }
   if (has_lists && all_lists(columns, count, positions, offsets, rows, 1)) return -1;
+  for (int64_t i = 0; i < count; i++)
+    if (!columns[i].has_lists) columns[i].any_level = 0;
+  work_t work = {columns, positions, offsets, rows, 0, 0, 0};
+  if (do_columns(&work, count)) return -1;
   for (int64_t i = 0; i < count; i++) {
-    if (gather_column(columns + i, positions, offsets, rows)) return -1;
-    columns[i].text = (uint8_t *)(uintptr_t)text;
-    text += aligned(columns[i].bytes);
+    column_t *column = columns + i;
+    column->bytes = 0;
+    if (column->out == TEXT_OUT && add_up(column, count_of(column, rows))) return -1;
+    column->text = (uint8_t *)(uintptr_t)text;
+    text += aligned(column->bytes);
   }
   return text;
 }
 
 /* Fills the text itself, whose size is known by now. */
 int64_t lt_gather_text(column_t *columns, int64_t count, int64_t rows, uint8_t *memory) {
+  int64_t bytes = 0;
   for (int64_t i = 0; i < count; i++) {
-    column_t *column = columns + i;
-    if (column->out != TEXT_OUT) continue;
-    const int64_t values = column->has_lists ? column->items : rows;
-    column->text = memory + (size_t)column->text;
-    uint8_t *to = column->text, *limit = to + column->bytes, any_byte = 0;
-    for (int64_t j = 0; j < values; j++) {
-      const place_t *place = column->places + j;
-      const value_t value = {place->at, place->size, 0};
-      to = put_text(place->page, &value, to, limit);
-      if (!to) return -1;
-    }
-    for (int64_t j = 0; j < column->bytes; j++) any_byte |= column->text[j];
-    column->any_byte = any_byte;
+    columns[i].text = memory + (size_t)columns[i].text;
+    columns[i].any_byte = 0;
+    bytes += columns[i].bytes;
   }
-  return 0;
+  work_t work = {columns, NULL, NULL, rows, 0, 1, 0};
+  return bytes && do_columns(&work, count) ? -1 : 0;
 }
 
 #if defined(__linux__)

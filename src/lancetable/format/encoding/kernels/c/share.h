@@ -1,0 +1,16 @@
+/* Parts of a job, done by the caller and by helpers that are started for it. */
+
+#ifndef LANCETABLE_SHARE_H
+#define LANCETABLE_SHARE_H
+
+#include <stdint.h>
+
+/* Does parts 0 to `parts` - 1 in any order, some of them at the same time; returns when all are
+ * done. Without helpers, or where there are no threads, the caller does them one after the other. */
+void share_parts(void (*part)(void *work, int64_t number), void *work, int64_t parts,
+                 int64_t helpers);
+
+/* How many helpers can run beside the caller. */
+int64_t free_helpers(void);
+
+#endif
