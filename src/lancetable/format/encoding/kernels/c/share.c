@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "share.h"
 
@@ -15,6 +16,7 @@
 #include <pthread.h>
 #include <unistd.h>
 #if defined(__linux__)
+#include <fcntl.h>
 #include <sched.h>
 #endif
 
@@ -91,16 +93,34 @@ void share_parts(void (*part)(void *work, int64_t number), void *work, int64_t p
   leave(job);
 }
 
+#if defined(__linux__)
+/* How many threads of the whole machine want to run just now, the caller included. */
+static int64_t running(void) {
+  char text[128];
+  const int file = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+  const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
+  if (file >= 0) close(file);
+  if (size <= 0) return 1;
+  text[size] = 0;
+  const char *number = strchr(text, '/'); /* 0.20 0.18 0.12 1/80 11206: one of eighty */
+  while (number && number > text && number[-1] >= '0' && number[-1] <= '9') number--;
+  return number ? strtoll(number, NULL, 10) : 1;
+}
+#endif
+
+/* A helper that has to wait for a processor in the middle of a part makes the caller wait, too. So
+ * there are none where everybody is busy. */
 int64_t free_helpers(void) {
-  int64_t processors;
+  int64_t idle;
 #if defined(__linux__)
   cpu_set_t mine;
   CPU_ZERO(&mine);
-  processors = sched_getaffinity(0, sizeof mine, &mine) ? 1 : CPU_COUNT(&mine);
+  const int64_t processors = sched_getaffinity(0, sizeof mine, &mine) ? 1 : CPU_COUNT(&mine);
+  idle = processors > 1 ? processors - running() : 0;
 #else
-  processors = sysconf(_SC_NPROCESSORS_ONLN);
+  idle = sysconf(_SC_NPROCESSORS_ONLN) - 1;
 #endif
-  return processors - 1 < MOST_HELPERS ? processors - 1 : MOST_HELPERS;
+  return idle < 0 ? 0 : idle < MOST_HELPERS ? idle : MOST_HELPERS;
 }
 
 #else
