@@ -53,8 +53,9 @@ if TYPE_CHECKING:
     from lancetable.operations.feed.task import ChangeTask
     from lancetable.operations.row_ids import RowIdsResult
     from lancetable.operations.write import WriteResult
-    from lancetable.store import Durability, KeyValueManifests, ManifestEntry, ManifestStore
+    from lancetable.store import Durability
     from lancetable.store.dynamodb import DynamoManifests
+    from lancetable.store.manifests import KeyValueManifests, ManifestEntry, ManifestStore
     from lancetable.store.sqlite import SqliteManifests
     from lancetable.table import Table, create_table, open_table
     from lancetable.table.rescue import check_table, repair_table
@@ -137,10 +138,10 @@ _HOMES = {
     "FunctionOptions": "lancetable.operations.add_columns",
     "History": "lancetable.commit.history",
     "HistoryEntry": "lancetable.commit.history_entry",
-    "KeyValueManifests": "lancetable.store",
+    "KeyValueManifests": "lancetable.store.manifests",
     "Loss": "lancetable.operations.check.repair",
-    "ManifestEntry": "lancetable.store",
-    "ManifestStore": "lancetable.store",
+    "ManifestEntry": "lancetable.store.manifests",
+    "ManifestStore": "lancetable.store.manifests",
     "MergeResult": "lancetable.operations.changes",
     "PickResult": "lancetable.operations.cherry_pick",
     "Problem": "lancetable.operations.check.model",

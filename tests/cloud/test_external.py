@@ -12,13 +12,8 @@ import lancetable as lt
 from lancetable.commit.external import ExternalLocation, ExternalStore, base_of
 from lancetable.commit.place import locate
 from lancetable.commit.versions import load
-from lancetable.store import (
-    KeyValueManifests,
-    ManifestEntry,
-    ManifestStore,
-    Store,
-    TableLocation,
-)
+from lancetable.store import Store, TableLocation
+from lancetable.store.manifests import KeyValueManifests, ManifestEntry, ManifestStore
 from lancetable.store.memory import MemoryStore
 from lancetable.store.sqlite import SqliteManifests
 from lancetable.store.wrap import WrappedStore

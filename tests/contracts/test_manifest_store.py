@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lancetable.errors import ExistsError
-from lancetable.store import KeyValueManifests, ManifestEntry, ManifestStore
 from lancetable.store.dynamodb import DynamoManifests
+from lancetable.store.manifests import KeyValueManifests, ManifestEntry, ManifestStore
 from lancetable.store.sqlite import SqliteManifests
 from tests.servers.tables import dynamo_table
 

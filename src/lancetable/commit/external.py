@@ -27,7 +27,8 @@ from lancetable.format.manifest.names import (
     Scheme,
     parse_manifest_name,
 )
-from lancetable.store import Entry, ManifestEntry, ManifestStore, Store, TableLocation
+from lancetable.store import Entry, Store, TableLocation
+from lancetable.store.manifests import ManifestEntry, ManifestStore
 from lancetable.store.wrap import WrappedStore
 
 T = TypeVar("T")

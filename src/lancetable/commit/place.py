@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lancetable.errors import InputError
-from lancetable.store import Credentials, Durability, ManifestStore, TableLocation
+from lancetable.store import Credentials, Durability, TableLocation
 
 if TYPE_CHECKING:
     from lancetable.commit.locked import CommitLock
+    from lancetable.store.manifests import ManifestStore
 
 DYNAMODB = "s3+ddb://"
 TABLE_NAME = "ddbTableName"
@@ -23,7 +24,7 @@ def locate(
     *,
     durability: Durability = Durability.OS,
     credentials: Credentials | None = None,
-    manifest_store: ManifestStore | None = None,
+    manifest_store: "ManifestStore | None" = None,
     commit_lock: "CommitLock | None" = None,
 ) -> TableLocation:
     """Return the location of a table.
@@ -53,7 +54,7 @@ def locate(
 
 def _dynamodb(
     uri: str, options: Mapping[str, str], credentials: Credentials | None
-) -> tuple[str, ManifestStore]:
+) -> "tuple[str, ManifestStore]":
     # An extra, and only those who use it pay for it.
     from urllib.parse import parse_qs  # noqa: PLC0415
 

@@ -41,7 +41,7 @@ from lancetable.operations.retry import repeat
 from lancetable.operations.runner import THREADS, Runner
 from lancetable.operations.steps import own_files
 from lancetable.operations.write import DEFAULT_COMMIT
-from lancetable.store import share_object
+from lancetable.store.copy import share_object
 
 _JUDGED_BY_STATE = (Merge, Project, UpdateConfig)
 """Operations that are made anew from the latest version when they are translated."""

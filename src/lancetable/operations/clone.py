@@ -16,7 +16,8 @@ from lancetable.format.manifest.codec import live_rows
 from lancetable.operations.bring import all_journeys, bring
 from lancetable.operations.runner import THREADS, Runner
 from lancetable.operations.steps import own_files
-from lancetable.store import TableLocation, copy_object
+from lancetable.store import TableLocation
+from lancetable.store.copy import copy_object
 
 
 @dataclass(frozen=True, slots=True)

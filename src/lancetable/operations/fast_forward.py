@@ -43,7 +43,7 @@ from lancetable.operations.relocate import Relocation
 from lancetable.operations.runner import THREADS, Runner
 from lancetable.operations.steps import own_files
 from lancetable.operations.write import DEFAULT_COMMIT
-from lancetable.store import share_object
+from lancetable.store.copy import share_object
 
 PUBLISHED = "lancetable.published"
 """The property that tells which versions of which branch a version brought in."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lancetable.commit import versions
 from lancetable.commit.place import locate
 from lancetable.errors import InputError
-from lancetable.store import Credentials, Durability, ManifestStore, TableLocation
+from lancetable.store import Credentials, Durability, TableLocation
 from lancetable.table.compacting import CompactingTable
 from lancetable.table.door import explains
 from lancetable.table.following import FollowingTable
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lancetable.commit.locked import CommitLock
     from lancetable.commit.options import CommitOptions
     from lancetable.fragment.writer import WriteOptions
+    from lancetable.store.manifests import ManifestStore
 
 
 _DURABILITIES = {one.value: one for one in Durability}
@@ -49,7 +50,7 @@ def open_table(  # noqa: PLR0913 - each has a default
     as_of: datetime | str | None = None,
     storage_options: Mapping[str, str] | None = None,
     credentials: Credentials | None = None,
-    manifest_store: ManifestStore | None = None,
+    manifest_store: "ManifestStore | None" = None,
     commit_lock: "CommitLock | None" = None,
     durability: Durability | str = Durability.OS,
 ) -> Table:
@@ -90,7 +91,7 @@ def create_table(  # noqa: PLR0913 - each has a default
     bases: "Mapping[str, str | PathLike[str]] | None" = None,
     storage_options: Mapping[str, str] | None = None,
     credentials: Credentials | None = None,
-    manifest_store: ManifestStore | None = None,
+    manifest_store: "ManifestStore | None" = None,
     commit_lock: "CommitLock | None" = None,
     durability: Durability | str = Durability.OS,
     write: "WriteOptions | None" = None,
@@ -162,7 +163,7 @@ def _location(
     durability: Durability | str,
     *,
     credentials: Credentials | None,
-    manifest_store: ManifestStore | None,
+    manifest_store: "ManifestStore | None",
     commit_lock: "CommitLock | None",
 ) -> TableLocation:
     wanted = _DURABILITIES.get(durability) if isinstance(durability, str) else durability

@@ -4,7 +4,6 @@ Stored fragments are turned into values one by one when they are asked for, and 
 as the bytes they came from: opening a table, and adding to it, needs none of them.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, overload
@@ -109,6 +108,8 @@ class StoredFragments(Sequence[Fragment]):
 
     def find(self, fragment_id: int) -> int | None:
         """Return the position of a fragment."""
+        from bisect import bisect_left  # noqa: PLC0415 - opening a table does without
+
         messages = self._messages
         place = bisect_left(messages, fragment_id, key=_BY_ID)
         if place < len(messages) and messages[place].id == fragment_id:
