@@ -47,7 +47,16 @@ class _Filled:
 class TableGather:
     """Single rows of one projection of a table."""
 
-    __slots__ = ("_filled", "_library", "_lock", "_numbers", "_opened", "_starts", "projection")
+    __slots__ = (
+        "_filled",
+        "_library",
+        "_lock",
+        "_numbers",
+        "_opened",
+        "_starts",
+        "flat",
+        "projection",
+    )
 
     def __init__(
         self,
@@ -63,28 +72,14 @@ class TableGather:
         self._lock = threading.Lock()
         self._starts = array("q", starts)
         self._filled = _Filled(library, projection, self._starts)
+        # What takes rows of files that are open by now as whole batches, if anything does.
+        self.flat = self._filled.flat
         fields = {id(field): place for place, field in enumerate(projection.fields)}
         self._numbers = [fields[id(field)] for field in self._filled.slots.fields]
 
     def gives_batches(self, types: Sequence[pa.DataType]) -> bool:
-        """Say whether the methods with batches can give columns of these types."""
-        flat = self._filled.flat
-        return flat is not None and flat.types == list(types)
-
-    def batch(self, rows: "array[int]", schema: pa.Schema) -> pa.RecordBatch | None:
-        """Return rows by their running number in a table without deletions, as ``by_number``.
-
-        None when one of them is not there, or not yet to be had this way.
-        """
-        flat = self._filled.flat
-        return None if flat is None else flat.numbered(rows, schema)
-
-    def placed_batch(
-        self, positions: Integers, offsets: Integers, schema: pa.Schema
-    ) -> pa.RecordBatch | None:
-        """Return rows as ``by_place``; None when they are not yet to be had this way."""
-        flat = self._filled.flat
-        return None if flat is None else flat.placed(positions, offsets, schema)
+        """Say whether there is a ``flat``, and its columns are of these types."""
+        return self.flat is not None and self.flat.types == list(types)
 
     def by_number(self, rows: "array[int]") -> Gathered | None:
         """Return rows by their running number in a table without deletions.
@@ -132,7 +127,7 @@ class TableGather:
             if filled.weight > BUDGET:
                 filled = _Filled(self._library, self.projection, self._starts)
                 wanted = list(positions)
-                self._filled = filled
+                self._filled, self.flat = filled, filled.flat
             found = [self._sight(position) for position in wanted]
             # The metadata of all files is asked for before the first of them is waited for.
             for opened, reads in found if len(found) > 1 else ():

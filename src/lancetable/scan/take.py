@@ -31,12 +31,14 @@ SHOWN = 5
 class Taker:
     """Single rows of one plan: what can be prepared before any of them is named."""
 
-    __slots__ = ("_batches", "_plan", "_readers")
+    __slots__ = ("_batches", "_numbered", "_plan", "_readers")
 
     def __init__(self, plan: ScanPlan, readers: Readers) -> None:
         self._plan = plan
         self._readers = readers
         self._batches = _whole_batches(plan, readers)
+        # With deletions the number of a row does not tell its place.
+        self._numbered = None if readers.has_deletions else self._batches
 
     def by_offset(self, offsets: Numbers) -> pa.Table:
         """Return rows by their running number among the live rows of the table.
@@ -44,10 +46,10 @@ class Taker:
         Raises:
             InputError: there is no row with such a number.
         """
-        batches = self._batches
-        if batches is not None and type(offsets) is list and not self._readers.has_deletions:
+        flat = None if self._numbered is None else self._numbered.flat
+        if flat is not None and type(offsets) is list:
             rows = _plain_numbers(offsets)
-            batch = None if rows is None else batches.batch(rows, self._plan.schema)
+            batch = None if rows is None else flat.numbered(rows, self._plan.schema)
             if batch is not None:
                 return pa.Table.from_batches((batch,))
         return self._by_offset(offsets)
@@ -105,8 +107,9 @@ class Taker:
         return self._placed(*_places_of_addresses(self._readers, addresses, named, what))
 
     def _placed(self, positions: Integers, offsets: Integers) -> pa.Table:
-        if self._batches is not None and len(positions):
-            batch = self._batches.placed_batch(positions, offsets, self._plan.schema)
+        flat = None if self._batches is None else self._batches.flat
+        if flat is not None and len(positions):
+            batch = flat.placed(positions, offsets, self._plan.schema)
             if batch is not None:
                 return pa.Table.from_batches((batch,))
         return _table(self._plan, self._readers, positions, offsets)

@@ -113,14 +113,15 @@ static void describe_leaf(leaf_t *leaf, owner_t *owner, const column_t *column, 
 }
 
 /* Rows that were in memory so often will be there again: one place is looked at then, of another
- * column each time. */
+ * column each time. For a few rows even that look takes longer than finding them, and only every
+ * fourth take has one. */
 static void look_ahead(take_t *take, const column_t *columns, const int64_t *positions,
                        const int64_t *offsets, int64_t rows) {
-  enum { SURE = 16 };
+  enum { SURE = 16, FEW_ROWS = 8, SELDOM = 4 };
   const int64_t warm = __atomic_load_n(&take->warm, __ATOMIC_RELAXED);
   int64_t asked = 0;
-  if (warm >= SURE)
-    asked = lt_gather_ahead(columns + warm % take->count, 1, positions, offsets, rows, 1);
+  if (warm >= SURE && (rows > FEW_ROWS || warm % SELDOM == 0))
+    asked = lt_gather_ahead(columns + warm / SELDOM % take->count, 1, positions, offsets, rows, 1);
   if (warm < SURE || asked)
     asked += lt_gather_ahead(columns, take->count, positions, offsets, rows, take->samples);
   __atomic_store_n(&take->warm, asked ? 0 : warm + 1, __ATOMIC_RELAXED);
