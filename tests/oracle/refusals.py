@@ -14,6 +14,7 @@ WORDS = (
     "Expected 2 buffers in array",
     "contains nulls not present in parent",
     "panicked with message",
+    "must be byte aligned",
 )
 
 

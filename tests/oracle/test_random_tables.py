@@ -120,6 +120,7 @@ def compare(table: lancetable.Table, expected: pa.Table, seed: int) -> None:
     picked = pa.concat_tables([expected.slice(row, 1) for row in rows.tolist()])
     wanted = [*(quoted((name,)) for name in names), *ROW_COLUMNS]
     assert_same_table(table.take(rows.tolist(), columns=wanted), picked)
+    assert_same_table(table.take(rows.tolist()), picked.select(names))
     for way, column in (("row_ids", "_rowid"), ("row_addresses", "_rowaddr")):
         found = table.take(**{way: picked.column(column).to_pylist()}, columns=wanted)
         assert_same_table(found, picked)
