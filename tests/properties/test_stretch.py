@@ -45,7 +45,9 @@ def read(data: bytes, rows: range, *, is_near: bool = True) -> pa.Table:
     return pa.table(columns, names=[field.name for field in fields])
 
 
-@pytest.mark.parametrize("page_bytes", [1 << 9, 1 << 15, 1 << 23])
+@pytest.mark.parametrize(
+    "page_bytes", [pytest.param(1 << 9, marks=pytest.mark.slow), 1 << 15, 1 << 23]
+)
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 def test_every_way_to_hold_values(version: str, page_bytes: int, tmp_path: Path) -> None:
     table = rich_table()
@@ -57,6 +59,7 @@ def test_every_way_to_hold_values(version: str, page_bytes: int, tmp_path: Path)
 
 
 @needs_kernels
+@pytest.mark.slow
 def test_columns_of_plain_values_come_in_one_piece(tmp_path: Path) -> None:
     data = written(rich_table(), "2.1", tmp_path, 1 << 9)
     found = read(data, range(5, ROWS))
@@ -143,6 +146,7 @@ def lists_of(values: pa.Array, lengths: list[int], type_: Any = pa.ListArray) ->
     return type_.from_arrays(offsets, values.slice(0, int(edges[-1])), mask=mask)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(data=st.data())
 def test_lists_of_any_length(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:

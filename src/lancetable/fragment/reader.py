@@ -1,7 +1,6 @@
 """Reads rows of one fragment: data files side by side, nulls for what none of them has."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +9,10 @@ import pyarrow as pa
 from lancetable.errors import CorruptError
 from lancetable.file import FileReader
 from lancetable.file.coded import CodedChunk, has_codes, read_coded
-from lancetable.format.encoding.stretch import Tests
 from lancetable.format.schema.types import arrow_type
 from lancetable.fragment.assemble import assemble
 from lancetable.fragment.coded import keep_coded
+from lancetable.fragment.comparing import ColumnTests
 from lancetable.fragment.opened import OpenFragment
 from lancetable.fragment.projection import ROW_OFFSET, FragmentPlan, Mixed, Projection
 from lancetable.fragment.select import Columns, Mask, keep
@@ -21,13 +20,6 @@ from lancetable.fragment.system import Rows, row_offsets, system_column
 
 GATHER_BELOW = 0.1
 """When fewer rows of a range than this are live, they are fetched one by one."""
-
-
-class ColumnTests(NamedTuple):
-    """Comparisons of one column, which the projection names."""
-
-    column: Projection
-    tests: Tests
 
 
 class FragmentReader:

@@ -12,7 +12,6 @@ import pyarrow as pa
 from lancetable.expression import Expression
 from lancetable.format.schema.model import Field, Schema
 from lancetable.fragment.projection import ROW_ADDRESS, ROW_ID, Projection
-from lancetable.scan.coded import Lone, lone_predicates
 from lancetable.scan.columns import (
     Key,
     Output,
@@ -26,6 +25,7 @@ from lancetable.scan.columns import (
     stored_for,
     with_payloads,
 )
+from lancetable.scan.lone import Lone, lone_predicates
 from lancetable.scan.pace import is_fixed_width
 from lancetable.scan.request import ScanRequest
 from lancetable.scan.tested import Tested, column_tests

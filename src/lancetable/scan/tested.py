@@ -8,8 +8,8 @@ import pyarrow as pa
 from lancetable.expression import Comparison, Expression, NumberTest, leading_tests
 from lancetable.format.encoding.stretch import Test, packed_tests
 from lancetable.format.schema.model import Field
+from lancetable.fragment.comparing import ColumnTests
 from lancetable.fragment.projection import Projection
-from lancetable.fragment.reader import ColumnTests
 
 _SIGNS = {
     Comparison.LT: "<",
