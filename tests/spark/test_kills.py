@@ -72,8 +72,8 @@ def check(tmp_path, kills, seed):
     assert sorted(found) == list(range(2 * count))
 
 
-def test_every_row_comes_once_after_three_kills(java, tmp_path):
-    check(tmp_path, 3, 1)
+def test_every_row_comes_once_after_two_kills(java, tmp_path):
+    check(tmp_path, 2, 1)
 
 
 @pytest.mark.soak
