@@ -164,14 +164,14 @@ class _Pace(NamedTuple):
 def _pace(bench: _Bench, peers: Sequence[Peer], repeat: int | None) -> _Pace:
     """Choose what fits into the time of one case, after a round to warm up."""
     case = bench.case
-    if repeat or case.repeats:
-        return _Pace(repeat or case.repeats or 1, case.calls)
+    if case.repeats:
+        return _Pace(repeat or case.repeats, case.calls)
     rows = bench.draw()
     seconds = [sum(bench.turn(peer, [rows])[0]) for peer in peers]
     calls = max(1, min(_LONGEST_TURN, int(_TURN_SECONDS / max(seconds))))
     # An even number, so that each peer is first equally often.
     fitting = int(_BUDGET_SECONDS / sum(seconds) / calls / 2)
-    return _Pace(2 * max(3, min(100, fitting)), calls)
+    return _Pace(repeat or 2 * max(3, min(100, fitting)), calls)
 
 
 def _sample(
