@@ -99,7 +99,7 @@ def test_the_same_rows_are_found(
 def _chunks(table: lancetable.Table, where: str) -> list[object]:
     planned = plan(table._snapshot.manifest.schema, ScanRequest(where=parse_where(where)))
     found = Readers(table._snapshot)[0].read_coded(planned.early, 0, 2_000)
-    return [] if found is None else [type(chunk) for column in found for chunk in column]
+    return [] if found is None else [type(chunk) for chunk in found(0)]
 
 
 def test_pages_of_few_values_are_not_decoded(
@@ -123,3 +123,17 @@ def test_a_value_that_no_row_has_makes_no_error(tmp_path: Any) -> None:
     assert table.count(where="cast(word as int) = 2") == 1_000
     with pytest.raises(ExpressionError):
         table.checkout(1).count(where="cast(word as int) = 2")
+
+
+def test_what_may_fail_is_never_overtaken(tmp_path: Any) -> None:
+    flags = pa.array([number % 2 for number in range(6_000)], pa.int64())
+    words = [("7", "x")[number % 2] for number in range(6_000)]
+    table = lancetable.create_table(tmp_path / "t", pa.table({"flag": flags, "word": words}))
+    assert table.count(where="flag = 0 AND cast(word as int) = 7") == 3_000
+    assert table.count(where="flag is null AND cast(word as int) = 7") == 0
+    for where in (
+        "cast(word as int) = 7 AND flag is null",
+        "flag is not null AND cast(word as int) = 7 AND flag is null",
+    ):
+        with pytest.raises(ExpressionError):
+            table.count(where=where)

@@ -1,6 +1,6 @@
 """Reads rows of one fragment: data files side by side, nulls for what none of them has."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -56,8 +56,8 @@ class FragmentReader:
 
     def read_coded(
         self, projection: Projection, start: int, stop: int
-    ) -> Iterator[list[CodedChunk]] | None:
-        """Return the rows of a range that are not deleted as pages store them, column by column.
+    ) -> Callable[[int], list[CodedChunk]] | None:
+        """Return what reads the rows of a range that are not deleted, as pages store them, by slot.
 
         None when no page holds codes or runs, or the columns are in several files.
         """
@@ -68,8 +68,12 @@ class FragmentReader:
         if not any(has_codes(file, field) for field in projection.fields):
             return None
         live = self._live_mask(start, stop)
-        columns = (read_coded(file, field, range(start, stop)) for field in projection.fields)
-        return columns if live is None else (keep_coded(column, live) for column in columns)
+
+        def read(slot: int) -> list[CodedChunk]:
+            column = read_coded(file, projection.fields[slot], range(start, stop))
+            return column if live is None else keep_coded(column, live)
+
+        return read
 
     def match(self, every: Sequence[ColumnTests], start: int, stop: int) -> tuple[Mask, int] | None:
         """Return which live rows of a range pass all tests, and how many; None to read them."""

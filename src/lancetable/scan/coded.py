@@ -4,7 +4,7 @@ That is done when every part of the predicate reads one column: a row passes whe
 for its value, whatever the others say.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,25 +18,25 @@ from lancetable.scan.lone import Lone
 
 
 def coded_filter(
-    lone: Lone, names: tuple[str, ...], coded: Iterable[list[CodedChunk]]
+    lone: Sequence[Lone], names: tuple[str, ...], read: Callable[[int], list[CodedChunk]]
 ) -> tuple[CodedColumns, Mask] | None:
-    """Return the columns of a predicate, and which of their rows pass.
+    """Return the columns of a predicate, read by their slots, and which of their rows pass.
 
     Columns are left out when no row is left for them. None when it cannot be said whether the
     predicate holds for some value: perhaps no row has it.
     """
-    seen: CodedColumns = []
+    columns: CodedColumns = [[] for _ in names]
     mask: Mask | None = None
     try:
-        for predicate, name, column in zip(lone, names, coded, strict=False):
-            seen.append(column)
-            own = _of_column(predicate, name, column)
+        for slot, predicate in lone:
+            columns[slot] = read(slot)
+            own = _of_column(predicate, names[slot], columns[slot])
             mask = own if mask is None else mask & own
             if not mask.any():
                 break
     except ExpressionError:
         return None
-    return None if mask is None else (seen, mask)
+    return None if mask is None else (columns, mask)
 
 
 def _of_column(predicate: Expression, name: str, column: list[CodedChunk]) -> Mask:

@@ -53,7 +53,7 @@ class ScanPlan:
     schema: pa.Schema
     types: tuple[pa.DataType, ...]
     where: Expression | None
-    lone: Lone | None
+    lone: tuple[Lone, ...] | None
     """What the predicate asks of each early column alone; None when it does not come apart."""
 
     early: Projection
