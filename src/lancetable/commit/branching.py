@@ -4,30 +4,51 @@
    begins with.
 2. The file that names the branch is created; of several who create a branch, one does.
 A crash in between leaves a folder that no branch names. Creating the same branch again finishes
-the work, and deleting it removes the folder.
+the work; deleting it, or a cleanup, removes the folder.
 
-A branch goes in the opposite order: first its name, then its files.
+A branch is deleted in the opposite order: a mark in its folder, its name, its manifests, its other
+files, the mark. A crash in between leaves a marked folder, which is emptied by creating or deleting
+the same branch again, or by a cleanup.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 from uuid import uuid4
 
 from lancetable.commit import refs
 from lancetable.commit.cloning import begin, clone_of
 from lancetable.commit.external import ExternalLocation, base_of
+from lancetable.commit.leases import LEASES
 from lancetable.commit.publish import refresh_hint
 from lancetable.commit.refs import BranchInfo
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
+from lancetable.commit.transaction import Clone
 from lancetable.commit.versions import listed, load
 from lancetable.errors import (
+    CorruptError,
     ExistsError,
     InputError,
+    NotFoundError,
     RefNotFoundError,
+    UnsupportedError,
     VersionNotFoundError,
 )
-from lancetable.store import Store, TableLocation
+from lancetable.format.manifest.names import (
+    DATA,
+    DELETIONS,
+    HINT,
+    INDICES,
+    TRANSACTIONS,
+    VERSIONS,
+)
+from lancetable.store import Entry, Store, TableLocation
+
+_DELETED = "_deleted"
+TEMPORARY = ".tmp"
+_FOLDERS = frozenset({DATA, DELETIONS, INDICES, LEASES, TRANSACTIONS, VERSIONS, _DELETED})
+"""What the folder of a branch holds; a branch inside it has a name of more parts."""
 
 
 def create_branch(
@@ -45,13 +66,16 @@ def create_branch(
     root = location.open()
     if root.exists(path):
         raise _taken(name)
+    size = len(source.store.read(source.manifest_path))
+    if location.child(refs.branch_folder(name)).open().exists(_DELETED):
+        _remove_folder(location, name)
     first = _begun(source, name)
     made = BranchInfo(
         name,
         source.branch,
         source.version,
         datetime.now(UTC),
-        len(source.store.read(source.manifest_path)),
+        size,
         dict(metadata or {}),
         (*_chain(root, source.branch), (source.version, uuid4().hex)),
     )
@@ -60,6 +84,9 @@ def create_branch(
     except ExistsError:
         _give_way(first, refs.read_branch(root, name))
         raise _taken(name) from None
+    if not first.store.exists(first.manifest_path):
+        # A cleanup took the manifest of an interrupted creation for a leftover.
+        first = _begun(source, name)
     if not source.store.exists(source.manifest_path):
         delete_branch(location, name)
         raise VersionNotFoundError(
@@ -138,20 +165,99 @@ def delete_branch(location: TableLocation, name: str) -> BranchInfo | None:
     try:
         gone = refs.read_branch(root, name)
     except RefNotFoundError:
-        if not listed(location.child(folder).open()):
+        if not _files(location, name):
             raise
         gone = None
     _check_unused(location, name)
+    root.put(f"{folder}/{_DELETED}", b"{}")
     root.delete(refs.branch_path(name))
-    inner = [f"{refs.branch_folder(one)}/" for one in refs.branches(location)]
-    nested = tuple(one for one in inner if one.startswith(f"{folder}/"))
-    doomed = [one.path for one in root.list(folder) if not one.path.startswith(nested or ("\0",))]
+    _remove_folder(location, name)
+    return gone
+
+
+def _remove_folder(location: TableLocation, name: str) -> None:
+    """Remove the files of a branch, its mark last."""
+    root = location.open()
+    folder = refs.branch_folder(name)
+    doomed = [f"{folder}/{one.path}" for one in _files(location, name)]
     # Manifests go first: without them nothing points at files that are gone.
-    for path in sorted(doomed, key=lambda one: "/_versions/" not in one):
+    for path in sorted(doomed, key=_removal_order):
         root.delete(path)
     if isinstance(location, ExternalLocation) and location.manifests is not None:
         location.manifests.delete(base_of(TableLocation.open(location.child(folder))))
-    return gone
+
+
+def _removal_order(path: str) -> int:
+    if f"/{VERSIONS}/" in path:
+        return 0
+    return 2 if path.endswith(f"/{_DELETED}") else 1
+
+
+class Leftover(NamedTuple):
+    """The folder of a branch that no file names; paths are those inside the folder."""
+
+    name: str
+    is_deleted: bool
+    """True when a deletion was begun; else the creation was interrupted."""
+    files: tuple[Entry, ...]
+    """The manifests first, the mark last."""
+
+
+def leftovers(location: TableLocation) -> list[Leftover]:
+    """Return what interrupted creations and deletions of branches left.
+
+    A folder with versions of its own that no file names is not among them: its file was lost.
+    """
+    root = location.open()
+    named = set(refs.branches(location))
+    names = {
+        name
+        for entry in root.list(refs.TREE)
+        if (name := _branch_of(entry.path)) is not None and name not in named
+    }
+    found = []
+    for name in sorted(names):
+        files = sorted(_files(location, name), key=lambda one: _removal_order(f"/{one.path}"))
+        is_deleted = any(one.path == _DELETED for one in files)
+        if files and (is_deleted or _is_only_begun(location, name, files)):
+            found.append(Leftover(name, is_deleted, tuple(files)))
+    return found
+
+
+def _branch_of(path: str) -> str | None:
+    """Return the branch to which a path below the root belongs, by the folders of the format."""
+    parts = path.split("/")[1:]
+    marks = [number for number, part in enumerate(parts) if part in _FOLDERS]
+    name = "/".join(parts[: marks[0]]) if marks else ""
+    return name if name and refs.is_branch_name(name) else None
+
+
+def _files(location: TableLocation, name: str) -> list[Entry]:
+    """Return the files of a branch, without those of branches whose names begin with its name."""
+    root, folder = location.open(), refs.branch_folder(name)
+    start = len(folder) + 1
+    return [
+        entry._replace(path=entry.path[start:])
+        for entry in root.list(folder)
+        if _branch_of(entry.path) == name
+    ]
+
+
+def _is_only_begun(location: TableLocation, name: str, files: Sequence[Entry]) -> bool:
+    """Say whether a folder has nothing but the first version of a branch, or no version at all."""
+    manifests = [one for one in files if one.path.startswith(f"{VERSIONS}/") and one.path != HINT]
+    if not manifests:
+        return True
+    store = location.child(refs.branch_folder(name)).open()
+    try:
+        versions = listed(store)
+        if len(versions) != 1:
+            return not versions and all(TEMPORARY in one.path for one in manifests)
+        found = load(location, version=versions[0].version, branch=name)
+        transaction = read_transaction(store, found.manifest, found.manifest_path)
+    except (CorruptError, UnsupportedError, NotFoundError):
+        return False
+    return transaction is not None and isinstance(transaction.operation, Clone)
 
 
 def _check_unused(location: TableLocation, name: str) -> None:

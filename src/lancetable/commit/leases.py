@@ -2,17 +2,19 @@
 
 A lease is a small file ``_leases/{id}.json`` beside the versions it speaks of::
 
-    {"kind": "read", "first": 3, "last": 5, "seconds": 120, "began": 1790000000, "holder": "host:7"}
+    {"kind": "read", "first": 3, "last": 5, "seconds": 120, "began": 1790000000, "elapsed": 4.5,
+     "holder": "host:7"}
 
 It counts for ``seconds`` after the store last saw it written, so that no clock but the store's
-matters, and nobody has to remove the lease of a reader that was killed. Once the work has gone on
-for a while, a thread of the process writes it again in time; the thread lives only as long as there
-are such leases. The first writing, before there is a thread, counts longer. A reader protects the
-versions from ``first`` to ``last``. A writer protects all versions from ``first`` on, which it will
-be compared with, and every file that came since it ``began``.
+matters (:func:`store_time`), and nobody has to remove the lease of a reader that was killed. Once
+the work has gone on for a while, a thread of the process writes it again in time; the thread lives
+only as long as there are such leases. The first writing, before there is a thread, counts longer. A
+reader protects the versions from ``first`` to ``last``. A writer protects all versions from
+``first`` on, which it will be compared with, and every file that came since it began, which was
+``elapsed`` seconds before the lease was written.
 
 Other libraries do not look into the folder. A store that cannot be written to has no leases, and
-nothing fails because of that.
+nothing fails because of that, unless the caller asked for one by ``table.hold()``.
 """
 
 import contextlib
@@ -24,7 +26,12 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lancetable.errors import InputError, LanceTableError
+from lancetable.errors import (
+    FileNotFoundInStoreError,
+    InputError,
+    LanceTableError,
+    StoreError,
+)
 from lancetable.store import Store
 
 LEASES = "_leases"
@@ -37,11 +44,24 @@ LAZY_AFTER = 2.0
 FIRST_FACTOR = 30
 """How many times longer a lease counts that no thread renews yet."""
 
+_LEASE = ".json"
+_CLOCK = ".clock"
+"""Ending of the files whose dates tell the time of a store."""
+
+_LONGEST = 64 * 1024
+"""How many bytes of a lease are looked at."""
+
 _LENGTH = 256
 """Leases are written in place, so that none may be shorter than the one before."""
 
 _CLOCK_MARGIN = 3600.0
-"""How wrong the clock of a writer may be."""
+"""How wrong the clock of a writer may be whose lease does not say how long it has been at work."""
+
+_TIME_MARGIN = 5.0
+"""How coarse the times of a store may be."""
+
+_UNREADABLE_SECONDS = 3600.0
+"""How long a lease counts that cannot be understood, such as one that is being written."""
 
 
 class Lease(NamedTuple):
@@ -62,7 +82,7 @@ class Lease(NamedTuple):
     @property
     def files_since(self) -> float | None:
         """The time from which on unknown files may belong to it; ``None`` for a reader."""
-        return self.began - _CLOCK_MARGIN if self.kind == "write" else None
+        return self.began if self.kind == "write" else None
 
 
 def lease_seconds(asked: int | None = None) -> int:
@@ -82,29 +102,70 @@ def lease_seconds(asked: int | None = None) -> int:
 
 
 def leases_of(store: Store) -> list[Lease]:
-    """Return all leases of a table or branch; a file that cannot be understood is none."""
+    """Return all leases of a table or branch.
+
+    A file that cannot be understood protects every version for an hour after it was written, as
+    another process may be writing it.
+
+    Raises:
+        StoreError: a lease is there and cannot be read, so what it protects is not known.
+    """
     found = []
     for path, _, modified in store.list(LEASES):
-        with contextlib.suppress(LanceTableError, ValueError, TypeError, KeyError):
-            content = json.loads(store.read(path))
-            last = content["last"]
-            found.append(
-                Lease(
-                    path,
-                    str(content["kind"]),
-                    int(content["first"]),
-                    None if last is None else int(last),
-                    modified + float(content["seconds"]),
-                    float(content["began"]),
-                    str(content["holder"]),
-                )
-            )
+        if not path.endswith(_LEASE):
+            continue
+        try:
+            found.append(_lease(path, modified, store.read(path)))
+        except FileNotFoundInStoreError:
+            continue
     return found
 
 
+def _lease(path: str, modified: float, text: bytes) -> Lease:
+    try:
+        content = json.loads(text[:_LONGEST])
+        last = content["last"]
+        if "elapsed" in content:
+            began = modified - float(content["elapsed"]) - _TIME_MARGIN
+        else:
+            began = float(content["began"]) - _CLOCK_MARGIN
+        return Lease(
+            path,
+            str(content["kind"]),
+            int(content["first"]),
+            None if last is None else int(last),
+            modified + min(float(content["seconds"]), MOST_SECONDS * FIRST_FACTOR),
+            began,
+            str(content["holder"]),
+        )
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        expires = modified + _UNREADABLE_SECONDS
+        return Lease(path, "unreadable", 0, None, expires, modified, "an unreadable lease")
+
+
 def active_leases(store: Store, now: float) -> list[Lease]:
-    """Return the leases that count at a time."""
+    """Return the leases that count at a time of the store.
+
+    Raises:
+        StoreError: a lease is there and cannot be read.
+    """
     return [lease for lease in leases_of(store) if lease.expires > now]
+
+
+def store_time(store: Store) -> float:
+    """Return the present time by the clock that dates the files of a store.
+
+    A small file is written, and its date is looked at. A store that cannot be written to is taken
+    to have the clock of this machine.
+    """
+    path = f"{LEASES}/{os.urandom(16).hex()}{_CLOCK}"
+    try:
+        store.put(path, b"{}")
+        dates = [entry.modified for entry in store.list(LEASES) if entry.path == path]
+        store.delete(path)
+    except LanceTableError:
+        return time.time()
+    return dates[0] if dates else time.time()
 
 
 class Hold:
@@ -113,6 +174,7 @@ class Hold:
     __slots__ = (
         "_began",
         "_content",
+        "_failure",
         "_is_kept",
         "_path",
         "_pid",
@@ -130,6 +192,7 @@ class Hold:
         self.due = 0.0
         self._content = (kind, first, last)
         self._path = ""
+        self._failure = ""
         self._pid = 0
         self._is_kept = False
         self._began = time.time()
@@ -153,15 +216,34 @@ class Hold:
             self.renew()
             _KEEPER.add(self)
 
+    def require(self) -> None:
+        """Keep the lease, and make sure that it is there.
+
+        Raises:
+            StoreError: it cannot be written, so nothing is protected.
+        """
+        self.keep()
+        if not self._path and self.seconds > 0:
+            raise StoreError(
+                f"{self.store.root}/{LEASES}: the lease cannot be written ({self._failure}), so a "
+                "cleanup may remove the version; allow writing to this folder, or pass seconds=0"
+            )
+
     def start(self) -> None:
         """Write the lease; nothing happens when it is there, or cannot be."""
         if self._path or self.seconds <= 0:
             return
-        path = f"{LEASES}/{os.urandom(16).hex()}.json"
-        with contextlib.suppress(LanceTableError):
+        path = f"{LEASES}/{os.urandom(16).hex()}{_LEASE}"
+        try:
             file = self.store.create(path)
             file.write([self._bytes(self.seconds * FIRST_FACTOR)])
             file.close()
+        except LanceTableError as cause:
+            self._failure = str(cause)
+            # The answer may be lost only: what is there is removed, or runs out.
+            with contextlib.suppress(LanceTableError):
+                self.store.delete(path)
+        else:
             self._path, self._pid = path, os.getpid()
 
     def renew(self) -> None:
@@ -186,6 +268,7 @@ class Hold:
             "last": last,
             "seconds": seconds,
             "began": self._began,
+            "elapsed": round(time.monotonic() - self._started, 3),
             "holder": f"{socket.gethostname()}:{os.getpid()}",
         }
         return json.dumps(content).ljust(_LENGTH).encode()

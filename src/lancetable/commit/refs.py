@@ -20,8 +20,10 @@ from lancetable.errors import (
 from lancetable.format.manifest.names import MAX_VERSION
 from lancetable.store import Store, TableLocation, spread
 
-TAGS = "_refs/tags"
-BRANCHES = "_refs/branches"
+REFS = "_refs"
+TAGS = f"{REFS}/tags"
+BRANCHES = f"{REFS}/branches"
+TREE = "tree"
 MAIN = "main"
 
 _SUFFIX = ".json"
@@ -160,7 +162,7 @@ def branch_folder(name: str) -> str:
         InputError: branches cannot be called so.
     """
     check_branch_name(name)
-    return f"tree/{name}"
+    return f"{TREE}/{name}"
 
 
 def check_branch_name(name: str) -> None:

@@ -144,10 +144,13 @@ class UpkeepTable(ReadingTable):
         """Keep the files of this version from being cleaned up while a ``with`` block runs.
 
         Long scans do so by themselves. ``seconds`` is how long the version stays protected after
-        this process ended without a word; 120 when left out.
+        this process exited without releasing its lease; 120 when left out.
+
+        Raises:
+            StoreError: the lease cannot be written, so the version is not protected.
         """
         from lancetable.commit.leases import reading
 
         with reading(self._snapshot.store, self.version, seconds=seconds) as hold:
-            hold.keep()
+            hold.require()
             yield

@@ -5,18 +5,32 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pytest
 
 import lancetable as lt
 from lancetable.commit import leases
-from lancetable.commit.leases import LEASES, Hold, active_leases, leases_of, reading, writing
+from lancetable.commit.leases import (
+    LEASES,
+    Hold,
+    active_leases,
+    leases_of,
+    reading,
+    store_time,
+    writing,
+)
+from lancetable.commit.versions import load
+from lancetable.errors import StoreError
 from lancetable.store import LocalStore
 from lancetable.store.memory import MemoryStore
-from lancetable.store.wrap import CountingStore
+from lancetable.store.wrap import CountingStore, WrappedLocation, WrappedStore
+
+_T = TypeVar("_T")
 
 NOW = timedelta(0)
 
@@ -93,9 +107,51 @@ def test_a_lease_counts_from_when_the_store_saw_it() -> None:
     hold.stop()
 
 
-def test_what_is_no_lease_protects_nothing() -> None:
-    store = MemoryStore({f"{LEASES}/a.json": b"{", f"{LEASES}/b.json": b"[1]", f"{LEASES}/c": b""})
-    assert leases_of(store) == []
+def test_a_lease_that_cannot_be_understood_protects_everything_for_an_hour() -> None:
+    nested = b"[" * 100_000
+    texts = [b"{", b"[1]", b"", nested, b'{"last": 1e999, "kind": "", "first": 0}', b"\xff"]
+    for text in texts:
+        store = MemoryStore()
+        store.put(f"{LEASES}/a.json", text)
+        (lease,) = active_leases(store, time.time() + 3500)
+        assert lease.covers(0)
+        assert lease.covers(10**12)
+        assert active_leases(store, time.time() + 3700) == []
+    assert leases_of(MemoryStore({f"{LEASES}/c.clock": b"{}"})) == []
+
+
+class _Failing(WrappedStore):
+    def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
+        if verb == "read" and path.startswith(LEASES):
+            raise StoreError(f"{path}: input/output error")
+        return action()
+
+
+def test_a_lease_that_cannot_be_read_stops_a_cleanup(tmp_path) -> None:
+    table = lt.create_table(tmp_path / "t", [{"a": 1}])
+    table.overwrite([{"a": 2}])
+    location = WrappedLocation(str(tmp_path / "t"), wrap=_Failing)
+    with (
+        lt.open_table(tmp_path / "t", version=1).hold(),
+        pytest.raises(StoreError, match="input/output"),
+    ):
+        lt.Table(location, load(location)).cleanup(NOW)
+    assert [one.version for one in table.versions()] == [1, 2]
+
+
+def test_the_time_of_a_store_leaves_no_file() -> None:
+    store = MemoryStore()
+    assert abs(store_time(store) - time.time()) < 60
+    assert not store.objects
+
+
+def test_a_hold_that_cannot_be_written_says_so(tmp_path) -> None:
+    table = lt.create_table(tmp_path / "t", [{"a": 1}])
+    (tmp_path / "t" / LEASES).write_bytes(b"no folder can be here")
+    with pytest.raises(StoreError, match="lease cannot be written"), table.hold():
+        pass
+    with table.hold(seconds=0):
+        assert table.count() == 1
 
 
 def test_leases_can_be_switched_off(monkeypatch) -> None:

@@ -1,6 +1,7 @@
 """Cleanup: what stays, what goes, in which order, and beside whom."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ import lancetable as lt
 from lancetable.commit.leases import LEASES
 from lancetable.commit.versions import load
 from lancetable.errors import StoreError
-from lancetable.store import Store, TableLocation
+from lancetable.store import Entry, Store, TableLocation
 from lancetable.store.wrap import CountingStore, WrappedLocation, WrappedStore
 from tests.acts import make_base
 from tests.crash.aftermath import check_whole, files_below, state
@@ -209,7 +210,8 @@ def test_manifests_go_first(tmp_path) -> None:
 
     location = WrappedLocation(str(tmp_path / "t"), wrap=wrap)
     lt.Table(location, load(location)).cleanup(NOW)
-    gone = [path for store in stores for verb, path in store.calls if verb == "delete"]
+    calls = [call for store in stores for call in store.calls]
+    gone = [path for verb, path in calls if verb == "delete" and not path.startswith(LEASES)]
     kinds = [path.startswith("_versions/") for path in gone]
     assert kinds == sorted(kinds, reverse=True)
     assert kinds.count(True) == 3
@@ -260,22 +262,183 @@ def test_files_that_cannot_be_removed_are_named(tmp_path) -> None:
     assert "data" not in done.removed
 
 
+class _Locked(WrappedStore):
+    def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
+        if verb == "delete" and path.startswith("_versions/"):
+            raise StoreError(f"{path}: object lock")
+        return action()
+
+
+def test_versions_whose_manifests_cannot_be_removed_keep_their_files(tmp_path) -> None:
+    _aged(tmp_path / "t")
+    location = WrappedLocation(str(tmp_path / "t"), wrap=_Locked)
+    done = lt.Table(location, load(location)).cleanup(NOW, unverified_after=NOW)
+    assert len(done.failed) == 3
+    assert done.removed_versions == ()
+    assert done.files == 0
+    for version in range(1, 5):
+        assert lt.open_table(tmp_path / "t", version=version).scan().to_arrow().num_rows
+    assert not lt.check_table(tmp_path / "t").problems
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("name", ["tag", "branch", "hold"])
+def test_a_version_that_is_named_while_it_goes_comes_back(tmp_path, when, name) -> None:
+    _aged(tmp_path / "t")
+    old = lt.open_table(tmp_path / "t", version=2)
+    with ExitStack() as held:
+
+        def act() -> None:
+            if name == "tag":
+                # As another library does it, without a look at the version afterwards.
+                (tmp_path / "t/_refs/tags").mkdir(parents=True)
+                record = b'{"branch": null, "version": 2, "manifestSize": 400}'
+                (tmp_path / "t/_refs/tags/x.json").write_bytes(record)
+            elif name == "branch":
+                with suppress(lt.VersionNotFoundError):
+                    old.branches.create("b")
+            else:
+                held.enter_context(old.hold())
+
+        meddler = _Meddler(
+            tmp_path, act, path="_versions/18446744073709551613", is_after=when == "after"
+        )
+        location = WrappedLocation(str(tmp_path / "t"), wrap=meddler.wrap)
+        done = lt.Table(location, load(location)).cleanup(NOW, unverified_after=NOW)
+        assert meddler.is_done
+        if name == "branch" and when == "after":
+            assert not lt.open_table(tmp_path / "t").branches.list()
+        else:
+            assert [one.version for one in done.removed_versions] == [1, 3]
+            assert old.scan().to_arrow()["id"].to_pylist() == [1]
+    assert not lt.check_table(tmp_path / "t", "data").problems
+
+
+class _OtherClock(WrappedStore):
+    """A store whose clock is behind or ahead of that of this machine."""
+
+    skew = 0.0
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        for entry in self.inner.list(prefix):
+            yield entry._replace(modified=entry.modified + self.skew)
+
+
+@pytest.mark.parametrize("skew", [-86_400.0, -200.0, 200.0, 86_400.0])
+def test_leases_count_by_the_clock_of_the_store(tmp_path, monkeypatch, skew) -> None:
+    monkeypatch.setattr(_OtherClock, "skew", skew)
+    location = WrappedLocation(str(tmp_path / "t"), wrap=_OtherClock)
+    _aged(tmp_path / "t")
+    with lt.Table(location, load(location, version=2)).hold(seconds=60):
+        done = lt.Table(location, load(location)).cleanup(NOW)
+        assert [one.version for one in done.removed_versions] == [1, 3]
+    assert not files_below(tmp_path / "t" / LEASES)
+
+
+class _Interrupted(WrappedStore):
+    """Stops at a change whose number is given, as a process that is killed."""
+
+    left = 0
+
+    def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
+        if verb in {"put", "put_if_absent", "delete", "create", "write", "close", "put_loosely"}:
+            if not _Interrupted.left:
+                raise KeyboardInterrupt
+            _Interrupted.left -= 1
+        return action()
+
+
+def _create_branch(table: lt.Table) -> None:
+    table.branches.create("a/new", 2)
+
+
+def _delete_branch(table: lt.Table) -> None:
+    table.branches.delete("a/old")
+
+
+@pytest.mark.parametrize("act", [_create_branch, _delete_branch])
+def test_interrupted_branches_leave_nothing_that_a_cleanup_keeps(tmp_path, act) -> None:
+    for survived in range(60):
+        path = tmp_path / str(survived)
+        _aged(path).branches.create("a", 1)
+        other = lt.open_table(path).branches.create("a/old", 2)
+        other.append(pa.table({"id": [7], "s": ["7"]}))
+        location = WrappedLocation(str(path), wrap=_Interrupted)
+        table = lt.Table(location, load(location))
+        _Interrupted.left = survived
+        is_killed = True
+        try:
+            act(table)
+            is_killed = False
+        except KeyboardInterrupt:
+            pass
+        found = lt.check_table(path)
+        assert not [one for one in found.problems if one.is_damage]
+        table = lt.open_table(path)
+        table.cleanup(NOW, unverified_after=NOW)
+        assert lt.check_table(path).is_ok
+        names = {one.name for one in table.branches.list()}
+        assert "a" in names
+        for name in ("old", "new"):
+            files = [one for one in (path / "tree/a" / name).rglob("*") if one.is_file()]
+            assert bool(files) == (f"a/{name}" in names)
+        for name in names:
+            assert lt.open_table(path, branch=name).scan().to_arrow().num_rows
+        if not is_killed:
+            return
+    raise AssertionError("the operation never came to its end")
+
+
+@pytest.mark.parametrize("survived", range(3, 9))
+def test_a_half_deleted_branch_can_be_created_again(tmp_path, survived) -> None:
+    path = tmp_path / "t"
+    _aged(path).branches.create("b", 1).append(pa.table({"id": [7], "s": ["7"]}))
+    location = WrappedLocation(str(path), wrap=_Interrupted)
+    table = lt.Table(location, load(location))
+    _Interrupted.left = survived
+    with suppress(KeyboardInterrupt):
+        table.branches.delete("b")
+    made = lt.open_table(path).branches.create("b", 2)
+    assert made.scan().to_arrow()["id"].to_pylist() == [1]
+    assert [one.version for one in made.versions()] == [2]
+    assert lt.check_table(path).is_ok
+
+
+def test_temporary_files_of_tags_go(tmp_path) -> None:
+    table = _aged(tmp_path / "t")
+    table.tags.create("x", 2)
+    rest = tmp_path / "t/_refs/tags/x.json.tmp01020304"
+    rest.write_bytes(b"{")
+    assert table.cleanup().files == 0
+    assert table.cleanup(unverified_after=NOW).removed["temporary"].files == 1
+    assert not rest.exists()
+    assert [one.name for one in table.tags.list()] == ["x"]
+
+
 @dataclass
 class _Meddler:
-    """Does something right before the first deletion of a data file."""
+    """Does something right before, or right after, the first deletion of a manifest."""
 
-    path: Path
+    folder: Path
     act: Callable[[], object]
     is_done: bool = False
+    path: str = "_versions/"
+    is_after: bool = False
 
     def wrap(self, store: Store) -> Store:
         outer = self
 
         class _Store(WrappedStore):
             def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
-                if verb == "delete" and path.startswith("_versions/") and not outer.is_done:
-                    outer.is_done = True
+                is_due = verb == "delete" and path.startswith(outer.path) and not outer.is_done
+                if not is_due:
+                    return action()
+                outer.is_done = True
+                if outer.is_after:
+                    done = action()
                     outer.act()
+                    return done
+                outer.act()
                 return action()
 
         return _Store(store)

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 
 from lancetable.commit import refs
+from lancetable.commit.branching import Leftover, leftovers
 from lancetable.commit.snapshot import shown
 from lancetable.commit.versions import read_hint
-from lancetable.errors import LanceTableError
+from lancetable.errors import CorruptError, LanceTableError
 from lancetable.format.manifest.names import HINT
 from lancetable.operations.check.model import Problem
 from lancetable.operations.cleanup.retention import Line, Numbered
 from lancetable.store import Store, TableLocation
 
-TREE = "tree"
 _JSON = ".json"
 
 
@@ -70,7 +70,9 @@ def readable_lines(location: TableLocation) -> tuple[list[Line], list[Problem]]:
             if not refs.is_branch_name(name):
                 continue
         lines.append(Line(name, location.child(refs.branch_folder(name)).open()))
-    known = {line.branch for line in lines}
+    left = _leftovers(location)
+    problems.extend(_interrupted(store, leftover) for leftover in left)
+    known = {*(line.branch for line in lines), *(leftover.name for leftover in left)}
     for name in _folders(store):
         if name not in known:
             problems.append(
@@ -78,7 +80,7 @@ def readable_lines(location: TableLocation) -> tuple[list[Line], list[Problem]]:
                     "branch",
                     shown(store, refs.branch_path(name)),
                     "the file is missing",
-                    f"the versions in {TREE}/{name} belong to no branch that is listed",
+                    f"the versions in {refs.TREE}/{name} belong to no branch that is listed",
                     name,
                 )
             )
@@ -86,11 +88,30 @@ def readable_lines(location: TableLocation) -> tuple[list[Line], list[Problem]]:
     return lines, problems
 
 
+def _interrupted(store: Store, leftover: Leftover) -> Problem:
+    what = "deletion" if leftover.is_deleted else "creation"
+    return Problem(
+        "branch",
+        shown(store, refs.branch_path(leftover.name)),
+        f"the file is missing, as the {what} of the branch was interrupted",
+        f"no row is lost; a cleanup removes {refs.branch_folder(leftover.name)}",
+        leftover.name,
+        is_damage=False,
+    )
+
+
+def _leftovers(location: TableLocation) -> list[Leftover]:
+    try:
+        return leftovers(location)
+    except CorruptError:
+        return []  # The file of a branch is damaged, which is told of by itself.
+
+
 def _folders(store: Store) -> list[str]:
     """Return the branches whose folders hold versions."""
     found = set()
-    for entry in store.list(TREE):
-        name, mark, _ = entry.path.removeprefix(f"{TREE}/").partition("/_versions/")
+    for entry in store.list(refs.TREE):
+        name, mark, _ = entry.path.removeprefix(f"{refs.TREE}/").partition("/_versions/")
         if mark and refs.is_branch_name(name):
             found.add(name)
     return sorted(found)

@@ -85,7 +85,8 @@ class CleanupResult:
     removed_versions: tuple[RemovedVersion, ...]
     kept_versions: tuple[KeptVersion, ...]
     removed: Mapping[str, Amount]
-    """Files by kind: manifest, transaction, data, deletion, index, blob, lease, temporary."""
+    """Files by kind: manifest, transaction, data, deletion, index, blob, lease, temporary, and
+    branch for what an interrupted creation or deletion of a branch left."""
 
     too_young: Mapping[str, Amount]
     """Files that no version names, but which are too young to be sure; by kind."""

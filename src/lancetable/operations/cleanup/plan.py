@@ -12,10 +12,11 @@ Only folders of the format are looked into, and only as far as they lie inside t
 import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import NamedTuple
 
-from lancetable.commit.leases import LEASES, leases_of
+from lancetable.commit.branching import leftovers
+from lancetable.commit.leases import LEASES, Lease, active_leases, leases_of
+from lancetable.commit.refs import REFS, branch_folder
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.errors import CorruptError, InputError, TableNotFoundError
 from lancetable.format.manifest import Manifest
@@ -34,7 +35,6 @@ from lancetable.operations.cleanup.options import (
     Amount,
     CleanupOptions,
     KeptVersion,
-    RemovedVersion,
 )
 from lancetable.operations.cleanup.references import References
 from lancetable.operations.cleanup.retention import (
@@ -57,6 +57,9 @@ FOLDERS = (TRANSACTIONS, DATA, DELETIONS, INDICES, LEASES, VERSIONS)
 _DEPTHS = {TRANSACTIONS: 0, DATA: 1, DELETIONS: 0, INDICES: 8, LEASES: 0, VERSIONS: 0}
 """How deep the files of a folder lie; what lies deeper is nothing that is known."""
 
+TEMPORARY = ".json.tmp"
+"""In the names of files that a killed writer left beside the file of a tag or a branch."""
+
 SMALL_MANIFEST_BYTES = 4096
 _NO_FIELDS = Schema(())
 
@@ -71,12 +74,13 @@ _ENDINGS = {
 
 
 class Doomed(NamedTuple):
-    """A file to remove."""
+    """A file to remove; ``version`` is that of a manifest."""
 
     line: Line
     path: str
     kind: str
     size: int
+    version: int | None = None
 
 
 @dataclass(slots=True)
@@ -88,7 +92,6 @@ class CleanupPlan:
     needed: References = field(default_factory=References)
     known: References = field(default_factory=References)
     kept: list[KeptVersion] = field(default_factory=list)
-    removed: list[RemovedVersion] = field(default_factory=list)
     manifests: list[Doomed] = field(default_factory=list)
     files: list[Doomed] = field(default_factory=list)
     young: dict[str, Amount] = field(default_factory=dict)
@@ -100,14 +103,14 @@ class CleanupPlan:
         return [*self.manifests, *self.files]
 
 
-def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
-    """Find out what a cleanup would remove.
+def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, now: float) -> CleanupPlan:
+    """Find out what a cleanup would remove at a time, given by the clock of the store.
 
     Raises:
         CorruptError: a version cannot be read, so that nobody knows what it needs.
         InputError: versions are named that must stay, or a clone is not there.
     """
-    location, now = snapshot.location, datetime.now(UTC)
+    location = snapshot.location
     lines = lines_of(location)
     cleaned = [one for one in lines if options.all_branches or one.branch == snapshot.branch]
     entries = {line: _entries(line, lines) for line in cleaned}
@@ -115,14 +118,32 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
     for line in lines:
         found = manifests_of(line.store)
         if line in cleaned:
-            _decide(plan, line, found, now)
+            _decide(plan, line, found, active_leases(line.store, now))
         else:
             for one in found:
                 plan.needed.add_version(open_version(line, location, one.info))
     _add_clones(plan)
     for line in cleaned:
         _sort(plan, line, entries[line], now)
+    _add_leftovers(plan, now - options.unverified_after.total_seconds())
     return plan
+
+
+def _add_leftovers(plan: CleanupPlan, limit: float) -> None:
+    """Add what interrupted operations on branches and tags left, the manifests first."""
+    location = plan.snapshot.location
+    main = Line(None, location.open())
+    for path, size, modified in main.store.list(REFS):
+        if TEMPORARY in path.rpartition("/")[2] and modified <= limit:
+            plan.files.append(Doomed(main, path, "temporary", size))
+    for leftover in leftovers(location):
+        line = Line(leftover.name, location.child(branch_folder(leftover.name)).open())
+        root = real_root(line.store)
+        if not leftover.is_deleted and any(one.modified > limit for one in leftover.files):
+            continue
+        for path, size, _ in leftover.files:
+            if not plan.needed.holds(root, path) and stays_inside(line.store, path):
+                plan.files.append(Doomed(line, path, "branch", size))
 
 
 def _entries(line: Line, lines: Iterable[Line]) -> list[Entry]:
@@ -142,9 +163,9 @@ def _entries(line: Line, lines: Iterable[Line]) -> list[Entry]:
     return found
 
 
-def _decide(plan: CleanupPlan, line: Line, found: list[Numbered], now: datetime) -> None:
+def _decide(plan: CleanupPlan, line: Line, found: list[Numbered], leases: list[Lease]) -> None:
     names = named_versions(plan.snapshot.location, line.branch)
-    retention = retention_of(line, found, names, plan.options, opened=plan.snapshot, now=now)
+    retention = retention_of(line, found, names, plan.options, opened=plan.snapshot, leases=leases)
     before: int | None = None
     is_gone = False
     for one in found:
@@ -156,20 +177,24 @@ def _decide(plan: CleanupPlan, line: Line, found: list[Numbered], now: datetime)
             reason = retention.reason(skimmed.heading.timestamp, one)
             version = None if reason is None else whole(skimmed, plan.snapshot.location)
         except CorruptError:
+            # Other errors say nothing about the bytes, which may be readable later.
             if not plan.options.remove_damaged or number == retention.latest:
                 raise
-            plan.removed.append(RemovedVersion(line.branch, number))
-            plan.manifests.append(Doomed(line, one.info.path, "manifest", one.info.size))
+            plan.manifests.append(_doomed(line, one))
             is_gone = True
             continue
         if reason is not None and version is not None:
             plan.kept.append(KeptVersion(line.branch, number, reason))
             plan.needed.add_version(version)
         else:
-            plan.removed.append(RemovedVersion(line.branch, number))
-            plan.manifests.append(Doomed(line, one.info.path, "manifest", one.info.size))
+            plan.manifests.append(_doomed(line, one))
             _note(plan, skimmed, follows=before == number - 1)
         before, is_gone = number, reason is None
+
+
+def _doomed(line: Line, found: Numbered) -> Doomed:
+    info = found.info
+    return Doomed(line, info.path, "manifest", info.size, info.version)
 
 
 def _note(plan: CleanupPlan, skimmed: Skimmed, *, follows: bool) -> None:
@@ -209,13 +234,13 @@ def _add_clones(plan: CleanupPlan) -> None:
             plan.needed.add_version(open_version(line, plan.snapshot.location, one.info))
 
 
-def _sort(plan: CleanupPlan, line: Line, entries: list[Entry], now: datetime) -> None:
+def _sort(plan: CleanupPlan, line: Line, entries: list[Entry], now: float) -> None:
     """Divide the files of a line: needed, to be removed, too young to be sure."""
     root = real_root(line.store)
     leases = leases_of(line.store)
-    alive = {one.path for one in leases if one.expires > now.timestamp()}
+    alive = {one.path for one in leases if one.expires > now}
     expired = {one.path for one in leases} - alive
-    limit = now.timestamp() - plan.options.unverified_after.total_seconds()
+    limit = now - plan.options.unverified_after.total_seconds()
     for lease in leases:
         if lease.path in alive and lease.files_since is not None:
             limit = min(limit, lease.files_since)

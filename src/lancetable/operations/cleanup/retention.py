@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from lancetable.commit import refs
-from lancetable.commit.leases import Lease, active_leases
+from lancetable.commit.leases import Lease
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.commit.versions import (
     VersionInfo,
@@ -19,7 +19,7 @@ from lancetable.commit.versions import (
     manifest_view,
     versions_among,
 )
-from lancetable.errors import CorruptError, InputError, LanceTableError
+from lancetable.errors import CorruptError, InputError, UnsupportedError
 from lancetable.format.manifest.codec import Heading, decode_heading, decode_manifest
 from lancetable.format.manifest.names import VERSIONS
 from lancetable.operations.cleanup.options import CleanupOptions
@@ -91,12 +91,14 @@ def skim(line: Line, info: VersionInfo) -> Skimmed:
     """Look at the heading of a version.
 
     Raises:
-        CorruptError: it cannot be read.
+        CorruptError: it is damaged.
+        UnsupportedError: it uses a feature this release does not know.
+        StoreError: the store failed, which says nothing about the version.
     """
     try:
         data = manifest_view(line.store, info)
         return Skimmed(line, info, decode_heading(data, shown(line.store, info.path)), data)
-    except LanceTableError as cause:
+    except (CorruptError, UnsupportedError) as cause:
         raise _unreadable(line, info, cause) from cause
 
 
@@ -104,13 +106,14 @@ def whole(skimmed: Skimmed, location: TableLocation) -> Snapshot:
     """Return a version of which the heading is known.
 
     Raises:
-        CorruptError: it cannot be read, so that nobody knows which files it needs.
+        CorruptError: it is damaged, so that nobody knows which files it needs.
+        UnsupportedError: it uses a feature this release does not know.
     """
     line, info = skimmed.line, skimmed.info
     try:
         manifest = decode_manifest(bytes(skimmed.data), shown(line.store, info.path))
         len(manifest.fragments)  # a damaged list has to be noticed before anything is decided
-    except LanceTableError as cause:
+    except (CorruptError, UnsupportedError) as cause:
         raise _unreadable(line, info, cause) from cause
     return Snapshot(location, line.store, manifest, info.path, line.branch)
 
@@ -119,17 +122,24 @@ def open_version(line: Line, location: TableLocation, info: VersionInfo) -> Snap
     """Return one version of a line.
 
     Raises:
-        CorruptError: it cannot be read, so that nobody knows which files it needs.
+        CorruptError: it is damaged, so that nobody knows which files it needs.
+        UnsupportedError: it uses a feature this release does not know.
+        StoreError: the store failed, which says nothing about the version.
     """
     return whole(skim(line, info), location)
 
 
-def _unreadable(line: Line, info: VersionInfo, cause: LanceTableError) -> CorruptError:
-    return CorruptError(
+def _unreadable(
+    line: Line, info: VersionInfo, cause: CorruptError | UnsupportedError
+) -> CorruptError | UnsupportedError:
+    path = shown(line.store, info.path)
+    text = (
         f"version {info.version} cannot be read, so it is not known which files it needs and "
-        f"nothing was removed; repair the table first ({cause})",
-        path=shown(line.store, info.path),
+        "nothing was removed"
     )
+    if isinstance(cause, UnsupportedError):
+        return UnsupportedError(f"{path}: {text}; use a release that reads it ({cause})")
+    return CorruptError(f"{text}; repair the table first ({cause})", path=path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +186,9 @@ def retention_of(
     options: CleanupOptions,
     *,
     opened: Snapshot,
-    now: datetime,
+    leases: Sequence[Lease],
 ) -> Retention:
-    """Return what keeps versions of a line.
+    """Return what keeps versions of a line; ``leases`` are those that count.
 
     Raises:
         InputError: versions to remove are named that are not there or must stay.
@@ -186,9 +196,9 @@ def retention_of(
     history = [one.info.version for one in found if not one.is_detached]
     retention = Retention(
         options,
-        now,
+        datetime.now(UTC),
         names,
-        active_leases(line.store, now.timestamp()),
+        leases,
         history[-1] if history else 0,
         frozenset(history[-options.keep_last :]),
         opened.version if opened.branch == line.branch else None,
