@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.servers.fixtures import azure, moto_server
+from tests.servers.fixtures import azure, gcs, minio, moto_server, s3_server, versitygw
 
-__all__ = ["azure", "moto_server"]
+__all__ = ["azure", "gcs", "minio", "moto_server", "s3_server", "versitygw"]
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"

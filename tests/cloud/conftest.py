@@ -4,31 +4,31 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.servers.moto import Moto
 from tests.servers.places import Place
 from tests.servers.proxy import Proxy, proxy
+from tests.servers.s3 import S3Server
 
 
 @pytest.fixture
-def s3(moto_server: Moto) -> Place:
+def s3(s3_server: S3Server) -> Place:
     """A fresh folder on the S3 server."""
-    return moto_server.place().fresh()
+    return s3_server.place().fresh()
 
 
 @pytest.fixture
-def between(moto_server: Moto) -> Iterator[Proxy]:
+def between(s3_server: S3Server) -> Iterator[Proxy]:
     """A proxy before the S3 server."""
-    with proxy(moto_server.port) as running:
+    with proxy(s3_server.port) as running:
         yield running
 
 
 @pytest.fixture
-def via(moto_server: Moto, between: Proxy) -> Place:
+def via(s3_server: S3Server, between: Proxy) -> Place:
     """A fresh folder on the S3 server, reached through the proxy."""
-    return moto_server.place(endpoint=between.endpoint).fresh()
+    return s3_server.place(endpoint=between.endpoint).fresh()
 
 
-@pytest.fixture(params=["s3", "azure"])
+@pytest.fixture(params=["s3", "azure", "gcs"])
 def remote(request: pytest.FixtureRequest) -> Place:
     """A fresh folder on each server."""
     place: Place = request.getfixturevalue(request.param)

@@ -9,7 +9,7 @@ import pytest
 import lancetable as lt
 from tests.servers.moto import Moto
 from tests.servers.places import Place
-from tests.servers.proxy import Harm, Proxy
+from tests.servers.proxy import Harm, Proxy, proxy
 from tests.servers.tables import recorded_place
 
 pytestmark = pytest.mark.cloud
@@ -174,11 +174,15 @@ def test_eight_writers_with_faults(via: Place, between: Proxy) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
-def test_faults_on_both_sides_of_an_external_commit(
-    moto_server: Moto, between: Proxy, seed: int
-) -> None:
+def test_faults_on_both_sides_of_an_external_commit(moto_server: Moto, seed: int) -> None:
     """The bucket and the manifest store fail; every version is made once or not at all."""
-    place = recorded_place(moto_server, between.endpoint)
+    with proxy(moto_server.port) as between:
+        fail_on_both_sides(moto_server, between, seed)
+
+
+def fail_on_both_sides(moto_server: Moto, between: Proxy, seed: int) -> None:
+    """Append rows while requests to the bucket and to the manifest store fail."""
+    place = recorded_place(moto_server, moto_server.place(endpoint=between.endpoint))
     options = {**place.options, **FAST, "dynamodb_endpoint": between.endpoint}
     table = lt.create_table(place.uri, rows(0, 5), storage_options=options)
     between.hurt(0.2, seed)

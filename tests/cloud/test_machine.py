@@ -15,9 +15,10 @@ _slow = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too
 VARIABLES = {"aws_endpoint": "AWS_ENDPOINT_URL", "allow_http": "AWS_ALLOW_HTTP"}
 
 
-@pytest.fixture
-def place(remote: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+@pytest.fixture(params=["s3", "azure"])
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Place:
     """A place that is reached by what the environment says."""
+    remote: Place = request.getfixturevalue(request.param).fresh()
     for name, value in remote.options.items():
         monkeypatch.setenv(VARIABLES.get(name, name.upper()), value)
     return Place(remote.uri)

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from tests.servers.moto import Moto
 from tests.servers.places import Place
 from tests.servers.tables import recorded_place
 
@@ -47,14 +46,14 @@ def check(place: Place, writers: int) -> None:
     assert table.version == 1 + len(wanted)
 
 
-@pytest.fixture(params=["s3", "azure", "dynamodb"])
+@pytest.fixture(params=["s3", "azure", "gcs", "dynamodb"])
 def shared(request: pytest.FixtureRequest) -> Place:
     """A fresh table with one row, on each service."""
-    if request.param == "azure":
-        place: Place = request.getfixturevalue("azure").fresh()
+    if request.param == "dynamodb":
+        moto = request.getfixturevalue("moto_server")
+        place = recorded_place(moto, request.getfixturevalue("s3"))
     else:
-        server: Moto = request.getfixturevalue("moto_server")
-        place = server.place().fresh() if request.param == "s3" else recorded_place(server)
+        place = request.getfixturevalue(request.param).fresh()
     lt.create_table(place.uri, pa.table({"id": [-1]}), storage_options=place.options)
     return place
 
@@ -85,8 +84,8 @@ def test_eight_processes(shared: Place) -> None:
     check(shared, 8)
 
 
-def test_only_one_of_many_creates_a_table(moto_server: Moto) -> None:
-    place = moto_server.place().fresh()
+def test_only_one_of_many_creates_a_table(s3: Place) -> None:
+    place = s3
 
     def create(number: int) -> bool:
         try:

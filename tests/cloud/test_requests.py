@@ -90,8 +90,10 @@ def test_creating_a_table_takes_five_requests(via: Place, between: Proxy, data: 
 
 
 @cloud
-def test_an_append_through_dynamodb(moto_server: Moto, between: Proxy, data: pa.Table) -> None:
-    place = recorded_place(moto_server, between.endpoint)
+def test_an_append_through_dynamodb(
+    moto_server: Moto, via: Place, between: Proxy, data: pa.Table
+) -> None:
+    place = recorded_place(moto_server, via)
     with proxy(moto_server.port) as recorded:
         options = {**place.options, "dynamodb_endpoint": recorded.endpoint}
         table = lt.create_table(place.uri, data.slice(0, 9), storage_options=options)

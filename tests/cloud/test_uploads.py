@@ -6,21 +6,21 @@ import pytest
 import lancetable as lt
 from lancetable.store.settings import MiB
 from lancetable.store.upload import Upload
-from tests.servers.moto import Moto
 from tests.servers.places import Place
 from tests.servers.proxy import Proxy
+from tests.servers.s3 import S3Server
 
 pytestmark = pytest.mark.cloud
 PART = 5 * MiB
 
 
-def uploads(server: Moto) -> list[str]:
+def uploads(server: S3Server) -> list[str]:
     """Return the keys of unfinished uploads."""
-    found = server.client("s3").list_multipart_uploads(Bucket="bucket").get("Uploads", [])
+    found = server.client().list_multipart_uploads(Bucket="bucket").get("Uploads", [])
     return [one["Key"] for one in found]
 
 
-def test_parts_make_one_object(via: Place, between: Proxy, moto_server: Moto) -> None:
+def test_parts_make_one_object(via: Place, between: Proxy, s3_server: S3Server) -> None:
     store = via.having(part_bytes=str(PART)).open()
     content = [bytes([number]) * MiB for number in range(12)]
     file = store.create("data/big")
@@ -30,20 +30,20 @@ def test_parts_make_one_object(via: Place, between: Proxy, moto_server: Moto) ->
     assert store.read("data/big") == b"".join(content)
     parts = [one for one in between.seen if one.method == "PUT" and "partNumber" in one.path]
     assert len(parts) == 3
-    assert not uploads(moto_server)
+    assert not uploads(s3_server)
 
 
-def test_an_upload_that_is_given_up_is_forgotten(s3: Place, moto_server: Moto) -> None:
+def test_an_upload_that_is_given_up_is_forgotten(s3: Place, s3_server: S3Server) -> None:
     store = s3.having(part_bytes=str(PART)).open()
     file = store.create("data/big")
     for _ in range(12):
         file.write([bytes(MiB)])
     file.abort()
     assert not store.exists("data/big")
-    assert not uploads(moto_server)
+    assert not uploads(s3_server)
 
 
-def test_an_upload_that_fails_is_forgotten(via: Place, between: Proxy, moto_server: Moto) -> None:
+def test_an_upload_that_fails_is_forgotten(via: Place, between: Proxy, s3_server: S3Server) -> None:
     refused = (403, b"<Error><Code>AccessDenied</Code></Error>")
     between.answer = lambda method, path: refused if "partNumber=2" in path else None
     store = via.having(part_bytes=str(PART)).open()
@@ -58,10 +58,10 @@ def test_an_upload_that_fails_is_forgotten(via: Place, between: Proxy, moto_serv
         write()
     file.abort()
     assert not store.exists("data/big")
-    assert not uploads(moto_server)
+    assert not uploads(s3_server)
 
 
-def test_a_write_that_fails_leaves_no_file(s3: Place, moto_server: Moto) -> None:
+def test_a_write_that_fails_leaves_no_file(s3: Place, s3_server: S3Server) -> None:
     options = {**s3.options, "part_bytes": str(PART)}
 
     def batches():
@@ -75,7 +75,7 @@ def test_a_write_that_fails_leaves_no_file(s3: Place, moto_server: Moto) -> None
     with pytest.raises(RuntimeError, match="the source broke"):
         table.append(pa.RecordBatchReader.from_batches(schema, batches()))
     assert {entry.path for entry in s3.open().list("")} == before
-    assert not uploads(moto_server)
+    assert not uploads(s3_server)
 
 
 def test_parts_are_sent_side_by_side_and_few_are_held(via: Place, between: Proxy) -> None:

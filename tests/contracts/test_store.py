@@ -27,6 +27,7 @@ KINDS = [
     "objects",
     pytest.param("s3", marks=pytest.mark.cloud),
     pytest.param("azure", marks=pytest.mark.cloud),
+    pytest.param("gcs", marks=pytest.mark.cloud),
 ]
 
 
@@ -50,7 +51,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     if request.param == "objects":
         place = Place("memory://contract")
     elif request.param == "s3":
-        place = request.getfixturevalue("moto_server").place()
+        place = request.getfixturevalue("s3_server").place()
     else:
         place = request.getfixturevalue(request.param)
     store = place.fresh("a table").open()

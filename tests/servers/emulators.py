@@ -1,43 +1,36 @@
 """Servers of other ecosystems, installed on demand into a cache below the project.
 
-Azurite comes from npm. Where npm is missing, or what it needs cannot be had, the tests that ask for
-the server are skipped. For Google there is none: fake-gcs-server does not know the requests of the
-XML interface by which obstore writes.
+Azurite comes from npm, MinIO and versitygw from the Go module proxy. Where the tool is missing, or
+what it needs cannot be had, the tests that ask for the server are skipped.
 """
 
-import shutil
-import socket
-import subprocess
-import time
-import urllib.error
+import tempfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
-from tests.conftest import ROOT
 from tests.servers.places import Place
+from tests.servers.programs import CACHE, free_ports, installed, running
+from tests.servers.s3 import BUCKET, S3Server
 
-CACHE = ROOT / ".cache" / "servers"
 AZURITE = "azurite@3.35.0"
 ACCOUNT = "devstoreaccount1"
 # The well-known key of every Azurite; it opens nothing else.
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+MINIO = "github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c"
+VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 
 
 @contextmanager
 def azurite() -> Iterator[Place]:
     """Start Azurite with one container."""
-    program = _installed(
+    program = installed(
         CACHE / "azurite" / "node_modules" / ".bin" / "azurite-blob",
         "npm",
         ["install", "--no-fund", "--no-audit", "--prefix", str(CACHE / "azurite"), AZURITE],
     )
-    port = _free_port()
-    command = [program, "--silent", "--blobHost", "127.0.0.1", "--blobPort", str(port)]
-    command += ["--skipApiVersionCheck", "--inMemoryPersistence"]
+    (port,) = free_ports(1)
     endpoint = f"http://127.0.0.1:{port}/{ACCOUNT}"
     options = {
         "azure_storage_account_name": ACCOUNT,
@@ -45,61 +38,62 @@ def azurite() -> Iterator[Place]:
         "azure_storage_endpoint": endpoint,
         "allow_http": "true",
     }
-    with _process(command, f"{endpoint}?comp=list"):
-        _make_container(options, "box")
-        yield Place("az://box", options, options)
-
-
-def _installed(program: Path, tool: str, arguments: list[str]) -> str:
-    if program.exists():
-        return str(program)
-    found = shutil.which(tool)
-    if found is None:
-        pytest.skip(f"{program.name} is installed by {tool}, which is not on this machine")
-    CACHE.mkdir(parents=True, exist_ok=True)
-    lock = CACHE / f"{program.name}.lock"
-    with _only_one(lock):
-        if not program.exists():
-            done = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
-            if done.returncode or not program.exists():
-                pytest.skip(f"{program.name} cannot be installed by {tool}: {done.stderr[-300:]}")
-    return str(program)
+    with _scratch("azurite") as folder:
+        command = [program, "--silent", "--blobHost", "127.0.0.1", "--blobPort", str(port)]
+        command += ["--skipApiVersionCheck", "--inMemoryPersistence"]
+        with running(command, f"{endpoint}?comp=list", log=folder / "log"):
+            _make_container(options, "box")
+            yield Place("az://box", options, options)
 
 
 @contextmanager
-def _only_one(lock: Path) -> Iterator[None]:
-    """Let one process at a time install something."""
-    import fcntl
-
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def minio() -> Iterator[S3Server]:
+    """Start MinIO with one bucket."""
+    program = _from_go("minio", MINIO)
+    (port,) = free_ports(1)
+    server = S3Server(port, key="test", secret="test-test")
+    environment = {
+        "MINIO_ROOT_USER": "test",
+        "MINIO_ROOT_PASSWORD": "test-test",
+        "MINIO_BROWSER": "off",
+        "MINIO_UPDATE": "off",
+    }
+    with _scratch("minio") as folder:
+        command = [program, "server", "--quiet", "--address", f"127.0.0.1:{port}"]
+        command.append(str(folder / "data"))
+        ready = f"{server.endpoint}/minio/health/ready"
+        with running(command, ready, log=folder / "log", environment=environment):
+            server.client().create_bucket(Bucket=BUCKET)
+            yield server
 
 
 @contextmanager
-def _process(command: list[str], url: str) -> Iterator[None]:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(url, timeout=1).close()
-            except urllib.error.HTTPError as answer:
-                answer.close()
-            except OSError:
-                assert process.poll() is None, f"{command[0]} ended by itself"
-                time.sleep(0.1)
-                continue
-            break
-        yield
-    finally:
-        process.terminate()
-        process.wait(10)
+def versitygw() -> Iterator[S3Server]:
+    """Start versitygw with one bucket on a folder of this machine."""
+    program = _from_go("versitygw", VERSITYGW)
+    (port,) = free_ports(1)
+    server = S3Server(port, key="test", secret="test")
+    environment = {"ROOT_ACCESS_KEY": "test", "ROOT_SECRET_KEY": "test"}
+    with _scratch("versitygw") as folder:
+        (folder / "data").mkdir()
+        # Sidecar files hold the metadata: not every file system has extended attributes.
+        (folder / "sidecar").mkdir()
+        command = [program, "--port", f"127.0.0.1:{port}", "--quiet", "posix"]
+        command += ["--sidecar", str(folder / "sidecar"), str(folder / "data")]
+        with running(command, server.endpoint, log=folder / "log", environment=environment):
+            server.client().create_bucket(Bucket=BUCKET)
+            yield server
+
+
+def _from_go(name: str, module: str) -> str:
+    folder = CACHE / "go"
+    return installed(folder / name, "go", ["install", module], GOBIN=str(folder))
+
+
+@contextmanager
+def _scratch(name: str) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix=f"{name}-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 def _make_container(options: dict[str, str], name: str) -> None:

@@ -6,14 +6,30 @@ from collections.abc import Iterator
 import pytest
 
 from tests.servers.places import Place
+from tests.servers.s3 import S3Server
+from tests.servers.seaweed import Seaweed
+
+
+def _require(*modules: str) -> None:
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"the server needs {module}; `make test` installs it")
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[Seaweed]:
+    """The S3 server: SeaweedFS."""
+    _require("boto3")
+    from tests.servers.seaweed import seaweed
+
+    with seaweed() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def moto_server() -> Iterator[object]:
-    """An S3 and DynamoDB server."""
-    for module in ("moto", "boto3", "flask"):
-        if importlib.util.find_spec(module) is None:
-            pytest.skip(f"the S3 server needs {module}; `make test` installs it")
+    """The DynamoDB server, which speaks S3 too: moto."""
+    _require("moto", "boto3", "flask")
     from tests.servers import moto
 
     with moto.running() as server:
@@ -22,8 +38,37 @@ def moto_server() -> Iterator[object]:
 
 @pytest.fixture(scope="session")
 def azure() -> Iterator[Place]:
-    """A container of an Azure server."""
+    """A container of an Azure server: Azurite."""
     from tests.servers.emulators import azurite
 
     with azurite() as place:
+        yield place
+
+
+@pytest.fixture(scope="session")
+def minio() -> Iterator[S3Server]:
+    """A MinIO server."""
+    _require("boto3")
+    from tests.servers.emulators import minio
+
+    with minio() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def versitygw() -> Iterator[S3Server]:
+    """A versitygw server."""
+    _require("boto3")
+    from tests.servers.emulators import versitygw
+
+    with versitygw() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def gcs() -> Iterator[Place]:
+    """A bucket of a Google server: a front of our own."""
+    from tests.servers.google import google
+
+    with google() as place:
         yield place

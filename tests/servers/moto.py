@@ -11,35 +11,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from tests.servers.places import Place
-
-BUCKET = "bucket"
-KEYS = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "aws_region": "us-east-1"}
+from tests.servers.s3 import BUCKET, S3Server
 
 
-class Moto:
+class Moto(S3Server):
     """A running server."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.endpoint = f"http://127.0.0.1:{port}"
-
-    def client(self, service: str):
-        """Return a boto3 client."""
-        import boto3
-
-        return boto3.client(
-            service,
-            endpoint_url=self.endpoint,
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-            region_name="us-east-1",
-        )
-
     def place(self, bucket: str = BUCKET, *, endpoint: str | None = None) -> Place:
-        """Return a bucket of the server, perhaps reached through a proxy."""
-        options = {**KEYS, "aws_endpoint": endpoint or self.endpoint, "allow_http": "true"}
-        both = {**options, "dynamodb_endpoint": self.endpoint}
-        return Place(f"s3://{bucket}", both, both)
+        """Return a bucket of the server, with the address of its DynamoDB."""
+        place = super().place(bucket, endpoint=endpoint)
+        both = {**place.options, "dynamodb_endpoint": self.endpoint}
+        return Place(place.uri, both, both)
 
 
 @contextmanager
@@ -56,7 +38,7 @@ def running() -> Iterator[Moto]:
     assert process.stdout is not None
     try:
         server = Moto(int(process.stdout.readline()))
-        server.client("s3").create_bucket(Bucket=BUCKET)
+        server.client().create_bucket(Bucket=BUCKET)
         yield server
     finally:
         process.stdin.close()

@@ -24,8 +24,14 @@ def dynamo_table(server: Moto, *, range_key: str = "version") -> str:
     return name
 
 
-def recorded_place(server: Moto, endpoint: str | None = None) -> Place:
-    """Return a fresh folder whose versions are recorded in a fresh DynamoDB table."""
-    place = server.place(endpoint=endpoint).fresh()
+def recorded_place(server: Moto, bucket: Place | None = None) -> Place:
+    """Return a fresh folder whose versions are recorded in a fresh DynamoDB table.
+
+    Args:
+        server: the DynamoDB server.
+        bucket: where the folder is; a bucket of the same server by default.
+    """
+    place = (bucket or server.place()).fresh()
     uri = f"{place.uri.replace('s3://', 's3+ddb://')}?ddbTableName={dynamo_table(server)}"
-    return Place(uri, place.options, place.pylance)
+    dynamodb = {"dynamodb_endpoint": server.endpoint}
+    return Place(uri, {**place.options, **dynamodb}, {**place.pylance, **dynamodb})
