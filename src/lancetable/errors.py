@@ -19,6 +19,7 @@
     │   ├── ContentionError                               other writers kept winning; try later
     │   └── UnknownOutcomeError                           it may have landed: keep every file
     └── StoreError            (also OSError)              the storage backend failed
+        └── ShortageError                                 memory, files, space or a limit ran out
 
 A message is one sentence that says what was wrong, where, and what to do about it.
 """
@@ -130,3 +131,10 @@ class StoreError(LanceTableError, OSError):
     def __init__(self, message: str, *, is_certain: bool = False) -> None:
         super().__init__(message)
         self.is_certain = is_certain
+
+
+class ShortageError(StoreError):
+    """Memory, file descriptors, disk space or a limit that was set is used up.
+
+    Nothing is known to be wrong with the bytes: the same request may succeed with more room.
+    """

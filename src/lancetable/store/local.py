@@ -9,13 +9,19 @@ Without hard links it is a rename that does not replace; without that too it is 
 that is created first and filled afterwards stays behind half filled when the writer dies.
 """
 
+import errno
 import mmap
 import os
 import stat
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
-from lancetable.errors import ExistsError, FileNotFoundInStoreError, StoreError
+from lancetable.errors import (
+    ExistsError,
+    FileNotFoundInStoreError,
+    ShortageError,
+    StoreError,
+)
 from lancetable.store.base import Bytes, Entry, ReadableFile, WritableFile
 from lancetable.store.naming import create_if_absent, name_if_absent, write_all
 from lancetable.store.ranges import ByteRange
@@ -27,6 +33,8 @@ _WILL_NEED: int | None = getattr(mmap, "MADV_WILLNEED", None)
 _TAIL_BYTES = 64 * 1024
 """The end of a data file, where its metadata starts to be read."""
 _BINARY = getattr(os, "O_BINARY", 0)
+_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT}
+"""Out of descriptors, memory, disk space or quota: nothing is wrong with the file itself."""
 
 
 class Durability(Enum):
@@ -339,5 +347,6 @@ def _read_all(descriptor: int, length: int) -> bytes:
 def _translated(cause: OSError, path: str) -> FileNotFoundInStoreError | StoreError:
     if isinstance(cause, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
         return FileNotFoundInStoreError(f"{path}: there is no such file")
+    kind = ShortageError if cause.errno in _SHORTAGES else StoreError
     # What the operating system reports did not happen.
-    return StoreError(f"{path}: {cause.strerror or cause}", is_certain=True)
+    return kind(f"{path}: {cause.strerror or cause}", is_certain=True)
