@@ -1,5 +1,6 @@
 """The cache on disk: right, bounded, and shared between processes."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -89,3 +90,24 @@ def test_a_second_process_reads_from_the_disk(via: Place, between: Proxy, tmp_pa
     ]
     assert [worker.communicate()[0].strip() for worker in workers] == ["300000"] * 2
     assert not [one for one in between.seen if ".lance" in one.path]
+
+
+def test_only_own_files_are_evicted(tmp_path) -> None:
+    others = ["notes.txt", "ab/notes.txt", "ab/" + "c" * 40 + "-1", "docs/" + "a" * 40 + "-0"]
+    for name in others:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x" * 100)
+        os.utime(path, (0, 0))
+    (tmp_path / "aa").mkdir()
+    (tmp_path / "aa" / ("a" * 40 + "-7")).symlink_to(tmp_path / "notes.txt")
+    dead = tmp_path / "aa" / ("." + "0" * 32)
+    dead.write_bytes(b"half")
+    os.utime(dead, (0, 0))
+    cache = DiskCache(tmp_path, 2 * BLOCK)
+    file = CachedFile(CountingFile(CONTENT), cache, "x")
+    file.read_ranges([ByteRange(0, len(CONTENT))])
+    cache._evict()
+    assert [name for name in others if not (tmp_path / name).exists()] == []
+    assert not dead.exists()
+    assert sum(size for _, size, _ in cache._blocks()) <= 2 * BLOCK

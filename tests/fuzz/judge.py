@@ -9,14 +9,14 @@ from types import FrameType
 
 import pyarrow as pa
 
-from lancetable.errors import CorruptError, NotFoundError, UnsupportedError
+from lancetable.errors import CorruptError, NotFoundError, ShortageError, UnsupportedError
 
 SECONDS = 5.0
 MEGABYTE = 1 << 20
 ALLOWED_MEMORY = 96 * MEGABYTE
 VALUES = ("UTF8", "not fit in precision", "not within the acceptable range", "whole number of days")
-IN_FILE = (CorruptError, UnsupportedError)
-IN_TABLE = (CorruptError, UnsupportedError, NotFoundError)
+IN_FILE = (CorruptError, ShortageError, UnsupportedError)
+IN_TABLE = (*IN_FILE, NotFoundError)
 
 
 class TooSlowError(BaseException):

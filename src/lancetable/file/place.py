@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from lancetable.errors import CorruptError, InputError, UnsupportedError
+from lancetable.errors import CorruptError, InputError, ShortageError, UnsupportedError
 
 DECODING_FAILURES = (ValueError, IndexError, OverflowError, MemoryError, pa.ArrowException)
 
@@ -36,4 +36,7 @@ def explained(cause: Exception, path: str, where: str) -> Exception:
         )
     if isinstance(cause, InputError) or not isinstance(cause, DECODING_FAILURES):
         return cause
+    if isinstance(cause, MemoryError):
+        # Sizes were checked against the bytes at hand, so this says nothing about the file.
+        return ShortageError(f"{path}: {where}: not enough memory to decode it ({cause})")
     return CorruptError(f"{where}: the bytes cannot be decoded ({cause})", path=path)

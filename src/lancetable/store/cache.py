@@ -3,13 +3,17 @@
 Files are kept in blocks. A block is a file of its own: its bytes, then a checksum of four bytes,
 little-endian. It appears under its name by one rename, whole, so readers need no lock; one that is
 missing, cut or damaged is simply fetched again. When the cache is full the blocks that were used
-longest ago are removed.
+longest ago are removed. Only files with the names of blocks are ever removed, so that a folder with
+other files in it loses none of them.
 """
 
 import contextlib
 import hashlib
 import os
+import re
+import stat
 import threading
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +26,11 @@ BLOCK = 256 * 1024
 _CHECKSUM = 4
 _MUTABLE = ("_versions/", "_refs/")
 """Names that may mean other bytes when a table is made anew in the same place."""
+
+_BLOCK_NAME = re.compile(r"[0-9a-f]{40}-[0-9]+")
+_STAGED_NAME = re.compile(r"\.[0-9a-f]{32}")
+_STAGED_SECONDS = 3600.0
+"""The age from which on a block that never got its name was left by a process that died."""
 
 _caches: dict[tuple[str, int], "DiskCache"] = {}
 _lock = threading.Lock()
@@ -102,10 +111,19 @@ class DiskCache:
             total -= size
 
     def _blocks(self) -> Iterator[tuple[float, int, Path]]:
-        for path in self._folder.glob("*/*"):
+        now = time.time()
+        for path in self._folder.glob("[0-9a-f][0-9a-f]/*"):
+            is_block = _BLOCK_NAME.fullmatch(path.name) and path.name[:2] == path.parent.name
+            if not is_block and not _STAGED_NAME.fullmatch(path.name):
+                continue
             with contextlib.suppress(OSError):
-                status = path.stat()
-                yield status.st_mtime, status.st_size, path
+                status = path.lstat()
+                if not stat.S_ISREG(status.st_mode):
+                    continue
+                if is_block:
+                    yield status.st_mtime, status.st_size, path
+                elif status.st_mtime < now - _STAGED_SECONDS:
+                    path.unlink()
 
 
 class CachedFile:

@@ -1,22 +1,30 @@
 """Check names every kind of damage; repair makes a version with exactly the loss it announced."""
 
 import pickle
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pytest
 
 import lancetable as lt
+from lancetable.commit.versions import load
+from lancetable.errors import ShortageError, StoreError
 from lancetable.operations.check.journal import Journal
 from lancetable.operations.check.model import Level
 from lancetable.operations.check.repair import plan_repair
 from lancetable.operations.check.run import check
 from lancetable.operations.check.spread import LookTask
 from lancetable.store import TableLocation
+from lancetable.store.wrap import WrappedLocation, WrappedStore
 from tests.acts import make_base
 from tests.crash.aftermath import files_below
 from tests.damage import DAMAGES, EVERY, data_file, flip, make_table
+
+_T = TypeVar("_T")
 
 
 def _ids(path: Path) -> list[int]:
@@ -238,3 +246,77 @@ def test_progress_is_told(tmp_path) -> None:
     seen: list[tuple[int, int]] = []
     make_table(tmp_path / "t").check(progress=lambda *one: seen.append(one))
     assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+class _Passing(WrappedStore):
+    """Fails once, at a call whose number is given."""
+
+    left = -1
+    error: Exception = StoreError("")
+
+    def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
+        _Passing.left -= 1
+        if _Passing.left == 0:
+            raise _Passing.error
+        return action()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StoreError("input/output error"),
+        StoreError("403", is_certain=True),
+        ShortageError("too many open files"),
+        MemoryError("no room"),
+    ],
+    ids=["store", "refused", "shortage", "memory"],
+)
+def test_a_repair_takes_no_passing_error_for_damage(tmp_path, monkeypatch, error) -> None:
+    make_table(tmp_path / "t", stable=True)
+    monkeypatch.setattr(_Passing, "error", error)
+    location = WrappedLocation(str(tmp_path / "t"), wrap=_Passing)
+    outcomes = set()
+    for number in range(1, 500):
+        monkeypatch.setattr(_Passing, "left", number)
+        try:
+            plan = plan_repair(location, level=Level.DATA)
+        except type(error):
+            outcomes.add("raised")
+            continue
+        assert not plan.is_needed, number
+        assert plan.base.version == 3
+        if plan.unchecked:
+            outcomes.add("unchecked")
+            assert "not checked, and therefore kept" in plan.explain()
+        elif _Passing.left > 0:
+            break
+    assert outcomes == {"raised", "unchecked"}
+
+
+def test_a_check_tells_a_passing_error_from_damage(tmp_path, monkeypatch) -> None:
+    make_table(tmp_path / "t", stable=True)
+    monkeypatch.setattr(_Passing, "error", StoreError("input/output error"))
+    location = WrappedLocation(str(tmp_path / "t"), wrap=_Passing)
+    for number in range(1, 500):
+        monkeypatch.setattr(_Passing, "left", number)
+        try:
+            found = check(location, level=Level.DATA)
+        except StoreError:
+            continue
+        assert not [one for one in found.problems if one.is_damage], number
+        if _Passing.left > 0:
+            return
+
+
+def test_a_cleanup_removes_no_version_that_could_not_be_read(tmp_path, monkeypatch) -> None:
+    make_table(tmp_path / "t")
+    monkeypatch.setattr(_Passing, "error", StoreError("input/output error"))
+    location = WrappedLocation(str(tmp_path / "t"), wrap=_Passing)
+    for number in range(1, 60):
+        monkeypatch.setattr(_Passing, "left", -1)
+        table = lt.Table(location, load(location))
+        monkeypatch.setattr(_Passing, "left", number)
+        with suppress(StoreError):
+            done = table.cleanup(dry_run=True, remove_damaged=True)
+            assert not done.removed_versions
+            assert not done.files

@@ -1,13 +1,12 @@
 """Rows and columns of one 0.1 data file as Arrow arrays."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancetable.errors import CorruptError, InputError, UnsupportedError
+from lancetable.errors import CorruptError, InputError
 from lancetable.file.drive import drive
 from lancetable.file.legacy.codec import (
     FOOTER_BYTES,
@@ -17,6 +16,7 @@ from lancetable.file.legacy.codec import (
     decode_metadata,
 )
 from lancetable.file.legacy.pages import Batch, read_batch
+from lancetable.file.place import Placed
 from lancetable.format.encoding.base import Reading, Rows
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.types import arrow_type
@@ -67,9 +67,9 @@ class LegacyFile:
             CorruptError: the file is no data file, or is damaged.
             UnsupportedError: it has another version.
         """
-        with _placed(path, "footer"):
+        with Placed(path, "footer"):
             metadata = _read_metadata(file)
-        with _placed(path, "page table"):
+        with Placed(path, "page table"):
             first, table = _read_page_table(file, metadata, field_ids)
         batches = [
             Batch(first, table[:, number], file.size, dictionaries)
@@ -133,7 +133,7 @@ class LegacyFile:
         ]
 
     def _guarded(self, field: Field, batch: Batch, rows: Rows) -> Reading[pa.Array]:
-        with _placed(self.path, f"field {field.name!r}"):
+        with Placed(self.path, f"field {field.name!r}"):
             return (yield from read_batch(field, batch, rows))
 
 
@@ -171,16 +171,3 @@ def _first_id(field_ids: Sequence[int]) -> int:
     """
     gone = next(number for number, id_ in enumerate(field_ids) if id_ >= 0)
     return max(min(id_ for id_ in field_ids if id_ >= 0) - gone, 0)
-
-
-@contextmanager
-def _placed(path: str, where: str) -> Iterator[None]:
-    """Name the file and the place in errors about its bytes."""
-    try:
-        yield
-    except CorruptError as cause:
-        raise cause.at(path, where) from cause.__cause__
-    except UnsupportedError as cause:
-        raise UnsupportedError(f"{path}: {where}: {cause}") from cause.__cause__
-    except (ValueError, IndexError, OverflowError, MemoryError, pa.ArrowException) as cause:
-        raise CorruptError(f"{where}: the bytes cannot be decoded ({cause})", path=path) from cause

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancetable.errors import CorruptError, UnsupportedError
+from lancetable.errors import CorruptError, ShortageError, UnsupportedError
 
 Offsets: TypeAlias = npt.NDArray[np.uint32]
 
@@ -142,7 +142,9 @@ def _expand(content: memoryview, codec: int, needed: int) -> memoryview:
             return memoryview(pa.decompress(packed, size, "zstd"))
         stream = pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(packed)), _CODECS[codec])
         return memoryview(stream.read(size))
-    except (pa.ArrowException, OSError, MemoryError) as cause:
+    except MemoryError as cause:
+        raise ShortageError(f"not enough memory to expand {size} bytes: {cause}") from cause
+    except (pa.ArrowException, OSError) as cause:
         raise CorruptError(f"a compressed buffer is damaged: {cause}") from cause
 
 

@@ -5,7 +5,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lancetable.errors import InputError
+from lancetable.errors import (
+    CorruptError,
+    FileNotFoundInStoreError,
+    InputError,
+    VersionNotFoundError,
+)
+
+DAMAGE = (CorruptError, FileNotFoundInStoreError, VersionNotFoundError)
+"""Errors that prove damage. All others leave open what the bytes hold: a store that fails, a lack
+of memory or descriptors, a format of a later release, a place that is not allowed."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of versions looked at so far, and of all."""

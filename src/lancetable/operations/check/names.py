@@ -1,6 +1,7 @@
 """What is wrong with the names of a table: hint, tags, branches."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lancetable.commit import refs
 from lancetable.commit.branching import Leftover, leftovers
@@ -8,7 +9,7 @@ from lancetable.commit.snapshot import shown
 from lancetable.commit.versions import read_hint
 from lancetable.errors import CorruptError, LanceTableError
 from lancetable.format.manifest.names import HINT
-from lancetable.operations.check.model import Problem
+from lancetable.operations.check.model import DAMAGE, Problem
 from lancetable.operations.cleanup.retention import Line, Numbered
 from lancetable.store import Store, TableLocation
 
@@ -45,7 +46,9 @@ def tag_problems(location: TableLocation, lines: Sequence[Line]) -> Iterator[Pro
         try:
             tag = refs.read_tag(store, name)
         except LanceTableError as error:
-            yield Problem("tag", place, str(error), f"tag {name!r} cannot be used")
+            consequence = f"tag {name!r} cannot be used"
+            is_damage = isinstance(error, DAMAGE)
+            yield Problem("tag", place, str(error), consequence, is_damage=is_damage)
             continue
         held = stores.get(tag.branch)
         if held is None:
@@ -66,7 +69,8 @@ def readable_lines(location: TableLocation) -> tuple[list[Line], list[Problem]]:
             refs.read_branch(store, name)
         except LanceTableError as error:
             consequence = f"branch {name!r} is not listed, and its beginning is not known"
-            problems.append(Problem("branch", shown(store, path), str(error), consequence, name))
+            problem = Problem("branch", shown(store, path), str(error), consequence, name)
+            problems.append(replace(problem, is_damage=isinstance(error, DAMAGE)))
             if not refs.is_branch_name(name):
                 continue
         lines.append(Line(name, location.child(refs.branch_folder(name)).open()))

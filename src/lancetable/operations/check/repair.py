@@ -27,7 +27,6 @@ from lancetable.errors import (
     ConflictError,
     CorruptError,
     InputError,
-    LanceTableError,
     TableNotFoundError,
     UnsupportedError,
 )
@@ -94,6 +93,8 @@ class RepairPlan:
     segments: tuple[IndexSegment, ...]
     seen: frozenset[str]
     """The manifests that there were."""
+    unchecked: tuple[Fault, ...] = ()
+    """What could not be looked at, such as a file that the store failed to give; it is kept."""
 
     @property
     def is_needed(self) -> bool:
@@ -107,10 +108,13 @@ class RepairPlan:
 
     def explain(self) -> str:
         """Return the plan in words."""
-        if not self.is_needed:
-            return f"version {self.base.version} is sound as far as it was looked at"
-        lines = [f"version {self.version}, made of version {self.base.version} without:"]
-        lines += [f"  {one.kind}: {one.what} ({one.path})" for one in self.losses]
+        lines = [f"version {self.base.version} is sound as far as it was looked at"]
+        if self.is_needed:
+            lines = [f"version {self.version}, made of version {self.base.version} without:"]
+            lines += [f"  {one.kind}: {one.what} ({one.path})" for one in self.losses]
+        if self.unchecked:
+            lines.append("not checked, and therefore kept:")
+            lines += [f"  {one.kind}: {one.message} ({one.path})" for one in self.unchecked]
         return "\n".join(lines)
 
     def execute(self, *, message: str | None = None) -> RepairResult:
@@ -210,6 +214,7 @@ def plan_repair(
         tuple(fragments),
         segments,
         _places(numbered),
+        tuple(fault for fault in faults if not fault.is_damage),
     )
 
 
@@ -229,10 +234,8 @@ def _newest(
             if snapshot.version != one.info.version:
                 raise CorruptError(f"it says that it is version {snapshot.version}")  # noqa: TRY301
             list(snapshot.manifest.fragments)
-        except CorruptError as error:
-            cause = error.__cause__
-            if isinstance(cause, UnsupportedError):
-                raise cause from None
+        except CorruptError:
+            # A store that fails, or a later release's format, proves nothing: such errors pass.
             path = shown(line.store, one.info.path)
             losses.append(Loss("version", path, f"what version {one.info.version} changed"))
             continue
@@ -311,7 +314,7 @@ def _kept_segments(
 ) -> tuple[IndexSegment, ...]:
     try:
         segments = base.indices()
-    except LanceTableError as error:
+    except CorruptError as error:
         path = shown(base.store, base.manifest_path)
         losses.append(Loss("index", path, f"all indices: {error}"))
         return ()

@@ -10,14 +10,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lancetable.commit.snapshot import Snapshot, shown
-from lancetable.errors import LanceTableError, TableNotFoundError
+from lancetable.errors import CorruptError, LanceTableError, TableNotFoundError
 from lancetable.fragment.counts import live_rows
 from lancetable.operations.check.journal import Journal
-from lancetable.operations.check.model import CheckResult, Fault, Level, Problem, Progress
+from lancetable.operations.check.model import (
+    DAMAGE,
+    CheckResult,
+    Fault,
+    Level,
+    Problem,
+    Progress,
+)
 from lancetable.operations.check.names import hint_problems, readable_lines, tag_problems
 from lancetable.operations.check.rowids import row_id_faults
 from lancetable.operations.check.spread import look_ahead
-from lancetable.operations.check.version import DAMAGE, Memory, faults_of
+from lancetable.operations.check.version import Memory, faults_of
 from lancetable.operations.cleanup.retention import Line, Numbered, manifests_of, open_version
 from lancetable.operations.runner import Runner
 from lancetable.store import TableLocation
@@ -58,7 +65,7 @@ def check(  # noqa: PLR0913 - each has a default
         raise TableNotFoundError(f"{location.uri} has no branch {branch!r}")
     try:
         numbered = manifests_of(line.store)
-    except LanceTableError as error:
+    except CorruptError as error:
         path = shown(line.store, "_versions")
         consequence = "the table cannot be opened"
         problems.append(Problem("manifest", path, str(error), consequence, branch))
@@ -135,7 +142,7 @@ class _Look:
         try:
             snapshot = open_version(self.line, self.location, one.info)
         except LanceTableError as error:
-            cause = error.__cause__ or error
+            cause = error.__cause__ if isinstance(error.__cause__, LanceTableError) else error
             message = getattr(cause, "message", str(cause))
             fault = Fault("manifest", shown(self.line.store, one.info.path), message)
             self._note(one, [fault._replace(is_damage=isinstance(cause, DAMAGE))])

@@ -11,7 +11,6 @@ from lancetable.errors import (
     CorruptError,
     FileNotFoundInStoreError,
     LanceTableError,
-    VersionNotFoundError,
 )
 from lancetable.format.manifest import DataFile, Fragment, IndexSegment
 from lancetable.format.manifest.model import ExternalSequence, InlineSequence
@@ -25,9 +24,8 @@ from lancetable.operations.check.files import (
     check_index_file,
 )
 from lancetable.operations.check.journal import Finding, Journal
-from lancetable.operations.check.model import Fault, Level
+from lancetable.operations.check.model import DAMAGE, Fault, Level
 
-DAMAGE = (CorruptError, FileNotFoundInStoreError, VersionNotFoundError)
 _SEQUENCES = (ROW_ID, CREATED_AT, LAST_UPDATED_AT)
 
 
@@ -50,6 +48,8 @@ class Memory:
             finding = (_said(error), True)
         except LanceTableError as error:
             finding = (_said(error), False)
+        except MemoryError as error:
+            finding = (f"there is not enough memory to look at it ({error})", False)
         self.learn(key, finding)
         return finding
 
@@ -62,7 +62,9 @@ class Memory:
     def learn(self, key: tuple[object, ...], finding: Finding) -> None:
         """Remember what was found."""
         self.found[key] = finding
-        if self.journal is not None and key[0] == "data":
+        # What could not be looked at is looked at again by the check that goes on.
+        is_known = finding is None or finding[1]
+        if self.journal is not None and key[0] == "data" and is_known:
             self.journal.note(repr(key), finding)
 
 
@@ -143,7 +145,8 @@ def _index_faults(snapshot: Snapshot, memory: Memory) -> Iterator[Fault]:
         try:
             _ = segment.fragment_ids
         except LanceTableError as error:
-            yield Fault("index", path, _said(error), segment=segment.uuid)
+            is_damage = isinstance(error, DAMAGE)
+            yield Fault("index", path, _said(error), segment=segment.uuid, is_damage=is_damage)
         if memory.level >= Level.FILES:
             yield from _segment_faults(snapshot, segment, memory)
 
@@ -204,7 +207,8 @@ class _Fragment:
             try:
                 store, path = self.snapshot.data_file_place(file)
             except LanceTableError as error:
-                yield Fault("data", file.path, _said(error), fragment.id)
+                is_damage = isinstance(error, DAMAGE)
+                yield Fault("data", file.path, _said(error), fragment.id, None, is_damage)
                 continue
             found = look_at_data(self.snapshot, fragment, file, self.memory)
             if found is not None:
@@ -217,7 +221,8 @@ class _Fragment:
         try:
             store, path = self.snapshot.deletion_file_place(fragment, fragment.deletion_file)
         except LanceTableError as error:
-            yield Fault("deletion", self.snapshot.manifest_path, _said(error), fragment.id)
+            path, is_damage = self.snapshot.manifest_path, isinstance(error, DAMAGE)
+            yield Fault("deletion", path, _said(error), fragment.id, None, is_damage)
             return
         if not fragment.physical_rows and not _can_count(self.files, fragment):
             return

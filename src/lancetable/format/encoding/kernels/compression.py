@@ -16,7 +16,7 @@ from functools import cache
 import pyarrow as pa
 import zstandard
 
-from lancetable.errors import CorruptError, UnsupportedError
+from lancetable.errors import CorruptError, ShortageError, UnsupportedError
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _UNUSED_DESCRIPTOR_BIT = 0x10
@@ -91,7 +91,9 @@ def _zstd_frame(frame: memoryview, limit: int) -> bytes:
         else:
             _check_limit(claimed, limit)
             content = worker.decompress(frame)
-    except (zstandard.ZstdError, MemoryError) as error:
+    except MemoryError as error:
+        raise ShortageError(f"not enough memory to expand a zstd buffer ({error})") from None
+    except zstandard.ZstdError as error:
         raise CorruptError(f"a zstd buffer is damaged ({error})") from None
     _idle.append(worker)
     return content

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancetable.errors import CorruptError
+from lancetable.errors import CorruptError, ShortageError
 from lancetable.format.encoding.base import Bytes, PageBuffer, Rows, Span
 
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
@@ -101,8 +101,11 @@ def zeros(size: int) -> pa.Buffer:
 
     Raises:
         CorruptError: there cannot be so many.
+        ShortageError: there is not enough memory.
     """
     try:
         return pa.py_buffer(np.zeros(size, np.uint8))
-    except (MemoryError, ValueError):
+    except MemoryError:
+        raise ShortageError(f"not enough memory for a page of {size} bytes") from None
+    except ValueError:
         raise CorruptError(f"a page asks for {size} bytes that it does not have") from None
