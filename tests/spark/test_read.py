@@ -105,6 +105,8 @@ def test_versions_can_be_chosen(spark, uri):
     assert read(spark, uri, version=1).count() == 1000
     stamp = lancetable.open_table(uri, version=2).timestamp.isoformat()
     assert read(spark, uri, asOf=stamp).count() == 2000
+    with pytest.raises(Exception, match=r"'asOf'.*names no offset"):
+        read(spark, uri, asOf=stamp.partition("+")[0])
 
 
 def test_a_frame_keeps_its_version(spark, tmp_path):

@@ -63,8 +63,8 @@ def test_a_stream_begins_with_all_rows_and_goes_on(path):
         ({"startingVersion": 1, "maxVersionsPerTrigger": 3}, [6, 4]),
         ({"startingVersion": 4}, [4]),
         ({"startingVersion": 9}, []),
-        ({"startingTimestamp": "2000-01-01"}, [10]),
-        ({"startingTimestamp": "2999-01-01"}, []),
+        ({"startingTimestamp": "2000-01-01T00Z"}, [10]),
+        ({"startingTimestamp": "2999-01-01T00Z"}, []),
     ],
     ids=str,
 )

@@ -1,5 +1,6 @@
 """The table API: what PySpark users know, with the rows that the core gives."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -158,7 +159,7 @@ def test_a_function_gets_the_rows_where_they_are_read(table, path):
         table.mapInArrow(largest, "most double", columns=["none"])
 
 
-def test_history_detail_and_restore(table, path):
+def test_history_detail_and_restore(spark, table, path):
     table.delete("id = 0")
     found = table.history().collect()
     assert [row["version"] for row in found] == [4, 3, 2, 1]
@@ -175,6 +176,15 @@ def test_history_detail_and_restore(table, path):
     stamp = lancetable.open_table(path, version=4).timestamp.isoformat()
     assert table.restoreToTimestamp(stamp) == 6
     assert table.count() == 9
+    made = lancetable.open_table(path, version=2).timestamp
+    assert made is not None
+    naive = made + timedelta(hours=9)
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        assert table.restoreToTimestamp(naive.replace(tzinfo=None).isoformat()) == 7
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert table.count() == 5
 
 
 def test_tables_can_be_made(spark, path):

@@ -1,7 +1,7 @@
 """Which arguments do several commands share, and which version of a table do they name?"""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +18,7 @@ Tag = Annotated[str | None, typer.Option(help="Tag to open.")]
 Branch = Annotated[str | None, typer.Option(help="Branch to open.")]
 AsOf = Annotated[
     str | None,
-    typer.Option(help="Newest version at this ISO time; UTC unless it names an offset."),
+    typer.Option(help="Newest version at this ISO time; local time unless it names an offset."),
 ]
 
 
@@ -85,12 +85,11 @@ def _moment(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(text)
+        return datetime.fromisoformat(text)
     except ValueError:
         raise InputError(
             f"--as-of {text!r} is not a time; write it like 2026-03-01T12:00:00"
         ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def split_columns(text: str | None) -> list[str] | None:

@@ -6,9 +6,10 @@ listed.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple, cast
 
+from lancetable.commit.as_of import newest_at, parse_moment
 from lancetable.commit.seen import Seen
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.errors import (
@@ -32,9 +33,9 @@ from lancetable.format.manifest.names import (
 )
 from lancetable.store import ByteRange, Entry, Store, TableLocation, spread
 
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MAX_PROBES = 64
 _DETAILS: "Seen[VersionInfo]" = Seen()
+_TIMES: "Seen[datetime | None]" = Seen()
 
 
 class VersionInfo(NamedTuple):
@@ -166,7 +167,7 @@ def _find(
     if version is not None:
         found = _numbered(store, version)
     elif as_of is not None:
-        found = _at_time(store, _moment(as_of))
+        found = _at_time(store, parse_moment(as_of))
     else:
         found = _latest(store)
     if found is not None:
@@ -199,7 +200,7 @@ def _kept(store: Store, versions: Sequence[VersionInfo], as_of: object) -> str:
     """Say which versions exist, as ranges; others may have been cleaned away."""
     if as_of is not None:
         oldest = versions[0]
-        time = decode_heading(manifest_view(store, oldest), oldest.path).timestamp
+        time = _time(store, oldest)
         return f"the oldest that is kept, {oldest.version}, is from {time}"
     ranges: list[list[int]] = []
     for info in versions:
@@ -358,31 +359,17 @@ def versions_among(store: Store, entries: Iterable[Entry]) -> list[tuple[Version
     return found
 
 
-def _moment(as_of: datetime | str) -> datetime:
-    if isinstance(as_of, str):
-        try:
-            as_of = datetime.fromisoformat(as_of)
-        except ValueError:
-            raise InputError(
-                f"{as_of!r} is no time; write it like '2026-01-31T12:00:00+00:00'"
-            ) from None
-    if not isinstance(as_of, datetime):
-        raise InputError(f"as_of is a datetime or its text, not {as_of!r}")
-    return as_of if as_of.tzinfo is not None else as_of.replace(tzinfo=UTC)
-
-
 def _at_time(store: Store, moment: datetime) -> _Found | None:
-    """Return the newest version not younger than a moment, reading few manifests."""
-    versions = listed(store)
-    low, high = 0, len(versions)
-    best: VersionInfo | None = None
-    while low < high:
-        middle = (low + high) // 2
-        info = versions[middle]
-        time = decode_heading(manifest_view(store, info), shown(store, info.path)).timestamp
-        if (time or _LONG_AGO) <= moment:
-            best = info
-            low = middle + 1
-        else:
-            high = middle
-    return best and _Found(best.version, best.path, store.read(best.path))
+    def time_of(found: tuple[VersionInfo, Entry]) -> datetime | None:
+        info, entry = found
+        return _TIMES.get(store, entry, lambda: _time(store, info))
+
+    newest = newest_at(moment, listed_entries(store), time_of, store.width)
+    if newest is None:
+        return None
+    info = newest[0]
+    return _Found(info.version, info.path, store.read(info.path))
+
+
+def _time(store: Store, info: VersionInfo) -> datetime | None:
+    return decode_heading(manifest_view(store, info), shown(store, info.path)).timestamp

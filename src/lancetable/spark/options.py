@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
+from lancetable.commit.as_of import parse_time
 from lancetable.commit.place import locate
 from lancetable.errors import InputError
 from lancetable.spark.hints import parse_hints
@@ -192,6 +193,16 @@ def _names(_: str, text: str) -> tuple[str, ...]:
     return tuple(name for name in (*names, current.strip()) if name)
 
 
+def _time(name: str, text: str) -> str:
+    """Take a time with an offset: a source written in Python is not told the session's zone."""
+    if parse_time(text, f"option {name!r}").tzinfo is None:
+        raise InputError(
+            f"option {name!r} is {text!r}, which names no offset, and Spark does not tell a source "
+            f"the time zone of the session; write it like '2026-01-31T12:00:00+00:00'"
+        )
+    return text
+
+
 def _hints(_: str, text: str) -> Mapping[str, str]:
     return parse_hints(text)
 
@@ -200,7 +211,7 @@ _PLACE: dict[str, Parser] = {
     "version": _count,
     "tag": _text,
     "branch": _text,
-    "asOf": _text,
+    "asOf": _time,
 }
 _READ: dict[str, Parser] = {
     "columns": _names,
@@ -234,7 +245,7 @@ _SINK: dict[str, Parser] = {
 }
 _STREAM: dict[str, Parser] = {
     "startingVersion": _count,
-    "startingTimestamp": _text,
+    "startingTimestamp": _time,
     "startingTag": _text,
     "maxVersionsPerTrigger": _count,
     "maxRowsPerTrigger": _count,

@@ -17,6 +17,7 @@ from lancetable.spark.inspection import LanceInspection
 from lancetable.spark.references import LanceBranches, LanceTags
 from lancetable.spark.reports import DESCRIBED, DIFFERENT, TOLD, described, different, told
 from lancetable.spark.runner import PATIENT
+from lancetable.spark.session_time import session_time
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -106,9 +107,13 @@ class VersionedTable(HeldTable):
         *,
         isShallow: bool = False,  # noqa: N803
     ) -> Self:
-        """Make a new table that begins with the version of a time."""
+        """Make a new table that begins with the version of a time.
+
+        A time without an offset is in the time zone of the session.
+        """
         with coded():
-            old = load(self.location, as_of=timestamp, branch=self.branch)
+            moment = session_time(self.spark, timestamp)
+            old = load(self.location, as_of=moment, branch=self.branch)
         return self._clone(old, target, is_shallow=isShallow)
 
     def _clone(self, source: Snapshot, target: str, *, is_shallow: bool) -> Self:
@@ -123,9 +128,13 @@ class VersionedTable(HeldTable):
             return restore(self.snapshot(), version, commit=PATIENT).result.version
 
     def restoreToTimestamp(self, timestamp: str) -> int:
-        """Make the version of a time the latest; return the number of the new version."""
+        """Make the version of a time the latest; return the number of the new version.
+
+        A time without an offset is in the time zone of the session.
+        """
         with coded():
-            old = load(self.location, branch=self.branch, as_of=timestamp)
+            moment = session_time(self.spark, timestamp)
+            old = load(self.location, branch=self.branch, as_of=moment)
             return restore(self.snapshot(), old.version, commit=PATIENT).result.version
 
     def history(self, limit: int | None = None) -> "DataFrame":

@@ -56,6 +56,9 @@ def open_table(  # noqa: PLR0913 - each has a default
 ) -> Table:
     """Open a table at its latest version, or at the one that is named.
 
+    ``as_of`` opens the newest version that is not younger than a time; a time without an offset is
+    local time, as everywhere in Python.
+
     ``storage_options`` are settings of an object store; ``credentials`` is a function that is
     asked for credentials before those in use expire. ``manifest_store`` or ``commit_lock`` decide
     who makes a version where the store itself cannot. ``durability`` says when writes through this

@@ -120,7 +120,10 @@ class ReadingTable:
         branch: str | None = None,
         as_of: datetime | str | None = None,
     ) -> Self:
-        """Move to another version; one of this branch unless a tag or a branch is named."""
+        """Move to another version; one of this branch unless a tag or a branch is named.
+
+        A time ``as_of`` without an offset is local time.
+        """
         if tag is None and branch is None:
             branch = self.branch
         self._move(

@@ -1,6 +1,7 @@
 """Finding the manifest that is asked for, with as little reading as possible."""
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -33,6 +34,10 @@ class CountingStore(MemoryStore):
     def read(self, path):
         self.calls.append(f"read {path}")
         return super().read(path)
+
+    def open(self, path, **more):
+        self.calls.append(f"open {path}")
+        return super().open(path, **more)
 
     def exists(self, path):
         self.calls.append(f"exists {path}")
@@ -187,8 +192,46 @@ def test_a_version_by_time(place, hours, version):
     moment = START + timedelta(hours=hours)
     assert load(place, as_of=moment).version == version
     assert load(place, as_of=moment.isoformat()).version == version
-    assert load(place, as_of=moment.replace(tzinfo=None)).version == version
-    assert calls_of_load(place, as_of=moment).count("read") <= 6
+    assert load(place, as_of=moment.astimezone().replace(tzinfo=None)).version == version
+
+
+@pytest.fixture
+def tokyo(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("tokyo")
+def test_a_time_without_offset_is_local_time(place):
+    for number in range(1, 21):
+        place.write(number)
+    assert load(place, as_of=datetime(2026, 1, 1, 12)).version == 3  # noqa: DTZ001
+    assert load(place, as_of="2026-01-01T12:00:00").version == 3
+    assert load(place, as_of="2026-01-01T12:00:00Z").version == 12
+    assert load(place, as_of=datetime.max).version == 20  # noqa: DTZ901
+    with pytest.raises(VersionNotFoundError):
+        load(place, as_of=datetime.min)  # noqa: DTZ901
+    with pytest.raises(VersionNotFoundError):
+        load(place, as_of="2026-01-01")
+
+
+def test_a_clock_that_went_back(place):
+    hours = [1, 2, 9, 3, 4, 5, 6, 7]
+    for number, hour in enumerate(hours, 1):
+        at = int((START + timedelta(hours=hour)).timestamp())
+        place.write(number, timestamp={"seconds": at})
+    for moment in range(1, 10):
+        expected = max(number for number, hour in enumerate(hours, 1) if hour <= moment)
+        assert load(place, as_of=START + timedelta(hours=moment)).version == expected
+
+
+def test_few_manifests_are_read_for_a_late_time(place):
+    for number in range(1, 101):
+        place.write(number)
+    assert calls_of_load(place, as_of=START + timedelta(hours=97)).count("open") <= 7
 
 
 def test_a_time_before_the_first_version(place):
@@ -199,7 +242,7 @@ def test_a_time_before_the_first_version(place):
 
 def test_a_text_that_is_no_time(place):
     place.write(1)
-    with pytest.raises(InputError, match="no time"):
+    with pytest.raises(InputError, match="not a time"):
         load(place, as_of="yesterday")
 
 
