@@ -8,7 +8,9 @@ Where the two differ on purpose, the generator keeps away from it:
 * Integer arithmetic that leaves its type wraps around in pylance and is an error here; sums,
   differences and products of 8 and 16 bit integers are computed in 32 bits.
 * Zero and minus zero are equal here; in pylance only when one of them is a constant.
-* Double quotes mean a name here, as in standard SQL, and text in pylance.
+* Double quotes mean a name here, as in standard SQL, and text in pylance; where there is no such
+  column the error says how text is written.
+* ``&`` and ``|`` are parsed by pylance and then refused.
 * ``array_has_all(NULL, [])`` is true in pylance and null here.
 * pylance compares decimals with floats by casting the float to a decimal, which fails for NaN.
 * pylance compares integers with dates by their day number; here that is an error.
@@ -30,6 +32,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lancetable
 from lancetable.expression import bind_predicate, evaluate_mask, parse, to_sql
 from lancetable.format.encoding.jsonb import decode_jsonb, encode_jsonb
 
@@ -219,6 +222,19 @@ simple = st.one_of(
         st.sampled_from(["2020", "1969", "3", "1"]),
     ),
     _joined(st.just("date_trunc('month', ts)"), ORDER, stamps),
+    _joined(
+        integers | st.just("u16"),
+        st.sampled_from(["<<", ">>"]),
+        st.sampled_from(["1", "3", "33", "-1", "1 + 1", "full"]),
+        ORDER,
+        small,
+    ),
+    _joined(
+        st.sampled_from(["st.x", "named_struct('x', i32)['x']", "arrow_cast(i8, 'Int16')"]),
+        ORDER,
+        small,
+    ),
+    _joined(st.just("l"), st.sampled_from(["=", "<>"]), st.sampled_from(["[3]", "[2, 2]"])),
 )
 
 
@@ -272,3 +288,41 @@ def test_json_documents_are_the_bytes_and_text_of_pylance(tmp_path: Path, docume
     stored = written.to_table(columns={"x": "json_get(j, 'b')"})["x"][0].as_py()
     if stored is not None:
         assert encode_jsonb(json.dumps(json.loads(document)["b"])) == stored
+
+
+UPDATED = pa.schema(
+    [
+        ("v", pa.list_(pa.float32(), 2)),
+        ("h", pa.list_(pa.float16(), 2)),
+        ("li", pa.list_(pa.int32())),
+        ("st", pa.struct([("a", pa.int32()), ("b", pa.string())])),
+        ("t", pa.time64("us")),
+        ("i", pa.int32()),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        ("v", "[42.0, 43.0]"),
+        ("v", "[42, 43]"),
+        ("h", "[42.0, 43.5]"),
+        ("li", "[1.0, 2.0]"),
+        ("li", "make_array(i, 3)"),
+        ("st", "named_struct('b', 'q', 'a', 5)"),
+        ("st", "named_struct('a', i)"),
+        ("t", "'10:11:12.123456'"),
+        ("i", "i << 1"),
+        ("i", "i << i"),
+        ("i", "arrow_cast('7', 'Int32')"),
+        ("v", "arrow_cast([1.0, 2.0], 'FixedSizeList(2, Float32)')"),
+    ],
+)
+def test_columns_are_set_to_the_values_pylance_sets(tmp_path: Path, column: str, text: str) -> None:
+    rows = pa.Table.from_pylist([{"i": 3}, {"i": None}, {"i": -7}], UPDATED)
+    theirs = lance.write_dataset(rows, str(tmp_path / "theirs.lance"))
+    ours = lancetable.create_table(str(tmp_path / "ours.lance"), rows)
+    theirs.update({column: text})
+    ours.update({column: text})
+    assert ours.scan().to_arrow().to_pylist() == theirs.to_table().to_pylist()

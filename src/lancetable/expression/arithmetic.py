@@ -1,8 +1,8 @@
 """How is arithmetic done on values?
 
 Integers stay integers: division cuts off the fraction, a division by zero or a result outside
-the type is an error. Floats follow IEEE 754. Points in time differ by durations, dates by days,
-and intervals move them along the calendar.
+the type is an error; bitwise operators keep the type. Floats follow IEEE 754. Points in time differ
+by durations, dates by days, and intervals move them along the calendar.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,6 +28,12 @@ _FLOATING: Mapping[Operation, Callable[[pa.Array, pa.Array], pa.Array]] = {
     Operation.MULTIPLY: pc.multiply,
     Operation.DIVIDE: pc.divide,
 }
+_BITWISE: Mapping[Operation, Callable[[pa.Array, pa.Array], pa.Array]] = {
+    Operation.BIT_AND: pc.bit_wise_and,
+    Operation.BIT_OR: pc.bit_wise_or,
+    Operation.SHIFT_LEFT: pc.shift_left,
+    Operation.SHIFT_RIGHT: pc.shift_right,
+}
 
 # Products of small integers rarely fit their own type.
 _WIDER = {each: pa.int32() for each in (pa.int8(), pa.int16(), pa.uint8(), pa.uint16())}
@@ -37,8 +43,8 @@ def operand_types(
     op: Operation, left: pa.DataType, right: pa.DataType
 ) -> tuple[pa.DataType, pa.DataType] | None:
     """Return the types both operands must be cast to, or None if the operation has no meaning."""
-    if is_number(left) and is_number(right):
-        return _number_types(op, left, right)
+    if op.is_bitwise or (is_number(left) and is_number(right)):
+        return (_integer_types if op.is_bitwise else _number_types)(op, left, right)
     interval = pa.month_day_nano_interval()
     if op is Operation.ADD and left.equals(interval) and is_instant(right):
         return left, right
@@ -50,6 +56,17 @@ def operand_types(
     shared = common_type(left, right)
     if shared is None or not (apart or (pt.is_duration(left) and pt.is_duration(right))):
         return None
+    return shared, shared
+
+
+def _integer_types(
+    _: Operation, left: pa.DataType, right: pa.DataType
+) -> tuple[pa.DataType, pa.DataType] | None:
+    if not (pt.is_integer(left) and pt.is_integer(right)):
+        return None
+    # 64 unsigned bits stay what they are, whatever the other operand is.
+    is_long = any(each.equals(pa.uint64()) for each in (left, right))
+    shared = pa.uint64() if is_long else common_type(left, right)
     return shared, shared
 
 
@@ -90,11 +107,23 @@ def _calculate(op: Operation, left: pa.Array, right: pa.Array) -> pa.Array:
     if pt.is_date(left.type) and pt.is_date(right.type):
         days = pc.subtract(left.cast(pa.int32()), right.cast(pa.int32()))
         return days.cast(pa.int64())
+    if op.is_bitwise:
+        return _calculate_bits(op, left, right)
     if op is Operation.REMAINDER:
         return _remainder(left, right)
     if pt.is_floating(left.type):
         return _FLOATING[op](left, right)
     return _CHECKED[op](left, right)
+
+
+def _calculate_bits(op: Operation, left: pa.Array, right: pa.Array) -> pa.Array:
+    if op.is_shift:
+        # As in DataFusion the lowest bits of the right operand count, and bits may fall out.
+        right = pc.bit_wise_and(right, pa.scalar(left.type.bit_width - 1, right.type))
+        # Arrow ignores a shift into the sign bit; two smaller ones have the same result.
+        half = pc.shift_right(right, pa.scalar(1, right.type))
+        left, right = _BITWISE[op](left, half), pc.subtract(right, half)
+    return _BITWISE[op](left, right)
 
 
 def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:

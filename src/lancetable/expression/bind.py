@@ -59,8 +59,11 @@ def bind(expression: Expression, schema: pa.Schema) -> Expression:
     Raises:
         ExpressionError: A name is unknown, or types do not fit each other.
     """
-    bound = _Binding(schema).bind(expression)
-    return simplify(bound.expression, compute)
+    made = _Binding(schema).bind(expression).expression
+    if isinstance(expression, Cast) and isinstance(made, Cast) and made.type != expression.type:
+        # The result itself keeps a type that nothing is computed with, such as float16.
+        made = made.operand
+    return simplify(made, compute)
 
 
 def bind_predicate(expression: Expression, schema: pa.Schema) -> Expression:
@@ -177,7 +180,8 @@ class _Binding:
 
     def _arithmetic(self, node: Arithmetic) -> Bound:
         left, right = _folded(self.bind(node.left)), _folded(self.bind(node.right))
-        left, right = _adapt(left, right), _adapt(right, left)
+        if not node.op.is_shift:
+            left, right = _adapt(left, right), _adapt(right, left)
         if pt.is_null(left.type) or pt.is_null(right.type):
             known = right.type if pt.is_null(left.type) else left.type
             return Bound(Literal(pa.scalar(None, known)), known)
@@ -196,8 +200,9 @@ class _Binding:
         return Bound(Negate(operand.expression), operand.type)
 
     def _cast(self, node: Cast) -> Bound:
-        operand = self.bind(node.operand)
-        return Bound(replace(node, operand=operand.expression), node.type)
+        made = replace(node, operand=self.bind(node.operand).expression)
+        plain = coerce.plain(node.type)
+        return Bound(made if _same_layout(node.type, plain) else Cast(made, plain), plain)
 
     def _case(self, node: Case) -> Bound:
         conditions = [self.boolean(when) for when, _ in node.branches]

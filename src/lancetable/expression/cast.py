@@ -185,5 +185,6 @@ def _text_to_timestamp(text: pa.Array, type_: pa.DataType) -> pa.Array:
 def _text_to_time(text: pa.Array, type_: pa.DataType) -> pa.Array:
     # Arrow reads times only as part of a timestamp.
     day = make_scalar("1970-01-01", text.type)
+    text = pc.replace_substring_regex(text, r"^([0-9]):", r"0\1:")
     moments = pc.binary_join_element_wise(day, text, make_scalar(" ", text.type))
     return _text_to_timestamp(moments, pa.timestamp(type_.unit)).cast(type_)

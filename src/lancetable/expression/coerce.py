@@ -81,7 +81,21 @@ def _common_other(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if is_list(left) and is_list(right):
         inner = common_type(plain(left.value_type), plain(right.value_type))
         return None if inner is None else pa.list_(inner)
+    if pt.is_struct(left) and pt.is_struct(right):
+        return _common_struct(left, right)
     return None
+
+
+def _common_struct(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    if [each.name for each in left] != [each.name for each in right]:
+        return None
+    types = [
+        common_type(plain(one.type), plain(other.type))
+        for one, other in zip(left, right, strict=True)
+    ]
+    if any(type_ is None for type_ in types):
+        return None
+    return pa.struct([pa.field(one.name, type_) for one, type_ in zip(left, types, strict=True)])
 
 
 def _finer(left: str, right: str) -> str:

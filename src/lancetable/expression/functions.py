@@ -9,6 +9,7 @@ from lancetable.expression.compare import compare
 from lancetable.expression.functions_json import JSON_FUNCTIONS
 from lancetable.expression.functions_list import LIST_FUNCTIONS
 from lancetable.expression.functions_math import MATH_FUNCTIONS
+from lancetable.expression.functions_struct import STRUCT_FUNCTIONS
 from lancetable.expression.functions_text import TEXT_FUNCTIONS
 from lancetable.expression.functions_time import TIME_FUNCTIONS
 from lancetable.expression.signature import Function, Kind, function
@@ -46,5 +47,6 @@ FUNCTIONS: Mapping[str, Function] = {
     **MATH_FUNCTIONS,
     **TIME_FUNCTIONS,
     **LIST_FUNCTIONS,
+    **STRUCT_FUNCTIONS,
     **JSON_FUNCTIONS,
 }

@@ -5,6 +5,8 @@ import math
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lancetable.expression.arrow_types import arrow_type_name
+from lancetable.expression.coerce import is_list
 from lancetable.expression.tree import (
     And,
     Arithmetic,
@@ -89,8 +91,7 @@ def _rest(
 
 def _test(expression: In | Like | IsNull | IsTrue | Cast) -> str:
     if isinstance(expression, Cast):
-        word = "TRY_CAST" if expression.or_null else "CAST"
-        return f"{word}({to_sql(expression.operand)} AS {type_name(expression.type)})"
+        return _cast(expression)
     negation = "NOT " if expression.negated else ""
     operand = _inner(expression.operand)
     match expression:
@@ -104,6 +105,15 @@ def _test(expression: In | Like | IsNull | IsTrue | Cast) -> str:
             return f"{operand} IS {negation}NULL"
         case IsTrue(_, value):
             return f"{operand} IS {negation}{'TRUE' if value else 'FALSE'}"
+
+
+def _cast(expression: Cast) -> str:
+    operand, name = to_sql(expression.operand), type_name(expression.type)
+    arrow = arrow_type_name(expression.type) if name == str(expression.type) else None
+    if arrow is not None:
+        word = "arrow_try_cast" if expression.or_null else "arrow_cast"
+        return f"{word}({operand}, {_quote(arrow)})"
+    return f"{'TRY_CAST' if expression.or_null else 'CAST'}({operand} AS {name})"
 
 
 def _inner(expression: Expression) -> str:
@@ -144,9 +154,16 @@ def _literal(scalar: pa.Scalar) -> str:
     if pt.is_floating(type_):
         value = float(scalar.as_py())
         return repr(value) if math.isfinite(value) else f"CAST('{value}' AS double)"
-    if pt.is_list(type_) or pt.is_large_list(type_):
+    return _nested_literal(scalar) if pt.is_nested(type_) else _text_literal(scalar)
+
+
+def _nested_literal(scalar: pa.Scalar) -> str:
+    if pt.is_struct(scalar.type):
+        parts = (f"{_quote(name)}, {_literal(value)}" for name, value in scalar.items())
+        return f"named_struct({', '.join(parts)})"
+    if is_list(scalar.type):
         return f"[{', '.join(_literal(item) for item in scalar.values)}]"
-    return _text_literal(scalar)
+    return _quote(str(scalar))
 
 
 def _text_literal(scalar: pa.Scalar) -> str:

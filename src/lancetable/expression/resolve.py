@@ -19,6 +19,13 @@ def resolve(column: Column, schema: pa.Schema) -> tuple[Column, pa.DataType]:
     path, position = column.path, column.position
     if len(path) > 1 and path[0] not in schema.names and ".".join(path) in schema.names:
         path = (".".join(path),)
+    if column.is_quoted and not _alike(path[0], schema.names):
+        name = ".".join(path)
+        message = (
+            f"there is no column {name!r} (at position {position}); double quotes hold the name "
+            f"of a column, text goes in single quotes: '{name}'"
+        )
+        raise ExpressionError(message, position=position)
     first = _choose(path[0], schema.names, "column", position)
     found, type_ = [first], schema.field(first).type
     for name in path[1:]:
@@ -37,9 +44,13 @@ def _storage(type_: pa.DataType) -> pa.DataType:
     return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
 
 
-def _choose(name: str, names: Sequence[str], what: str, position: int | None) -> str:
+def _alike(name: str, names: Sequence[str]) -> list[str]:
     exact = [each for each in names if each == name]
-    alike = exact or [each for each in names if each.casefold() == name.casefold()]
+    return exact or [each for each in names if each.casefold() == name.casefold()]
+
+
+def _choose(name: str, names: Sequence[str], what: str, position: int | None) -> str:
+    alike = _alike(name, names)
     if len(alike) == 1:
         return alike[0]
     place = "" if position is None else f" (at position {position})"

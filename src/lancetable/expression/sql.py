@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import pyarrow as pa
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, TokenError
 
 from lancetable.errors import ExpressionError
 from lancetable.expression import sqltypes
-from lancetable.expression.dialect import LanceSql
+from lancetable.expression.arrow_types import EXAMPLES, parse_arrow_type
 from lancetable.expression.functions import FUNCTIONS
+from lancetable.expression.precedence import group
 from lancetable.expression.simplify import negate
+from lancetable.expression.sqlread import read_sql, syntax_error
 from lancetable.expression.tree import (
     And,
     Arithmetic,
@@ -54,58 +54,10 @@ def parse(text: str) -> Expression:
         ExpressionError: The text is not an expression this library understands.
     """
     try:
-        return _Translation(text).translate(_read(text))
+        return _Translation(text).translate(read_sql(text))
     except RecursionError as cause:
         message = "the expression is nested too deeply: simplify it or use IN for long lists"
         raise ExpressionError(message) from cause
-
-
-def _read(text: str) -> exp.Expression:
-    try:
-        tree = sqlglot.parse_one(text, dialect=LanceSql, into=exp.Condition)
-    except TokenError as cause:
-        raise _error(text, _open_quote(text), "a quote is never closed") from cause
-    except ParseError as cause:
-        if not cause.errors:
-            raise ExpressionError("the expression is empty", position=0) from cause
-        raise _syntax_error(text, cause.errors[0]) from cause
-    if not isinstance(tree, exp.Expression):
-        raise _error(text, 0, "this is not an expression")
-    return tree
-
-
-def _error(text: str, position: int | None, reason: str) -> ExpressionError:
-    if position is None:
-        return ExpressionError(f"cannot use the expression {text!r}: {reason}")
-    start = max(position - 20, 0)
-    near = text[start : position + 30]
-    message = f"cannot use the expression at position {position}, near {near!r}: {reason}"
-    return ExpressionError(message, position=position)
-
-
-def _syntax_error(text: str, found: Mapping[str, object]) -> ExpressionError:
-    lines = text.splitlines(keepends=True)
-    line, column = int(str(found.get("line") or 1)), int(str(found.get("col") or 0))
-    token = str(found.get("highlight") or "")
-    position = sum(len(each) for each in lines[: line - 1]) + column - len(token)
-    description = str(found.get("description") or "")
-    if description.startswith("Required"):
-        reason = f"something is missing after {token!r}"
-    elif description.startswith("Expect"):
-        reason = f"{description.lower()} after {token!r}"
-    else:
-        reason = f"unexpected {token!r}"
-    return _error(text, min(max(position, 0), len(text)), reason)
-
-
-def _open_quote(text: str) -> int | None:
-    opened: tuple[int, str] | None = None
-    for position, character in enumerate(text):
-        if opened is None and character in "'\"`":
-            opened = (position, character)
-        elif opened is not None and character == opened[1]:
-            opened = None
-    return None if opened is None else opened[0]
 
 
 class _Translation:
@@ -138,7 +90,6 @@ class _Translation:
             exp.Bracket: self._bracket,
             exp.Array: lambda node: self._call("make_array", node.expressions),
             exp.Anonymous: self._function,
-            exp.DPipe: lambda node: self._call("||", [node.this, node.expression]),
             exp.RegexpLike: lambda node: self._call("regexp_like", [node.this, node.expression]),
             exp.Extract: self._extract,
             exp.Substring: lambda node: self._call("substr", list(node.args.values())),
@@ -150,10 +101,12 @@ class _Translation:
 
     def translate(self, node: exp.Expression | None) -> Expression:
         if node is None:
-            raise _error(self._text, None, "an operand is missing")
+            raise syntax_error(self._text, None, "an operand is missing")
         kind = type(node)
         if kind in _COMPARISONS:
             return self._compare(node)
+        if kind in _CHAINED:
+            return self._chained(node)
         if kind in _OPERATIONS:
             left, right = self.translate(node.this), self.translate(node.expression)
             return Arithmetic(_OPERATIONS[kind], left, right)
@@ -187,7 +140,7 @@ class _Translation:
         return sum(isinstance(each, exp.Paren) for each in spine) > written
 
     def _refuse(self, node: exp.Expression, reason: str) -> ExpressionError:
-        return _error(self._text, _position(node), reason)
+        return syntax_error(self._text, _position(node), reason)
 
     def _chain(self, node: exp.Expression, kind: type[exp.Expression]) -> tuple[Expression, ...]:
         parts: list[exp.Expression] = []
@@ -197,12 +150,24 @@ class _Translation:
         parts.append(node)
         return tuple(self.translate(part) for part in reversed(parts))
 
+    def _chained(self, node: exp.Expression) -> Expression:
+        """Group operators by precedence that sqlglot joined from left to right."""
+        operands, operators = list[Expression](), list[type[exp.Expression]]()
+        while type(node) in _CHAINED:
+            operands.append(self.translate(node.expression))
+            operators.append(type(node))
+            node = node.this
+        operands.append(self.translate(node))
+        return group(operands[::-1], operators[::-1], _CHAINED.__getitem__, _joined)
+
     def _column(self, node: exp.Expression) -> Expression:
         parts = [node.args.get(part) for part in ("catalog", "db", "table", "this")]
         names = [part for part in parts if part is not None]
         if not all(isinstance(part, exp.Identifier) for part in names):
             raise self._refuse(node, "'*' is not supported in an expression")
-        return Column(tuple(part.name for part in names), _position(node))
+        start = _position(node)
+        is_quoted = start is not None and self._text[start : start + 1] == '"'
+        return Column(tuple(part.name for part in names), start, is_quoted)
 
     def _dot(self, node: exp.Expression) -> Expression:
         inner = self.translate(node.this)
@@ -312,7 +277,20 @@ class _Translation:
         return Item(inner, key)
 
     def _function(self, node: exp.Expression) -> Expression:
-        return self._call(str(node.this).lower(), node.expressions, _position(node))
+        name = str(node.this).lower()
+        if name in {"arrow_cast", "arrow_try_cast"}:
+            return self._arrow_cast(node, or_null=name == "arrow_try_cast")
+        return self._call(name, node.expressions, _position(node))
+
+    def _arrow_cast(self, node: exp.Expression, *, or_null: bool) -> Expression:
+        given = node.expressions
+        if len(given) != 2 or not (isinstance(given[1], exp.Literal) and given[1].is_string):
+            raise self._refuse(node, f"{node.this} takes a value and the text of an Arrow type")
+        type_ = parse_arrow_type(given[1].this)
+        if type_ is None:
+            reason = f"{given[1].this!r} is not an Arrow type; write it like one of {EXAMPLES}"
+            raise self._refuse(node, reason)
+        return Cast(self.translate(given[0]), type_, or_null)
 
     def _call(
         self, name: str, arguments: list[exp.Expression | None], position: int | None = None
@@ -321,11 +299,11 @@ class _Translation:
         if function is None:
             close = difflib.get_close_matches(name, FUNCTIONS, n=3)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
-            raise _error(self._text, position, f"there is no function {name}{hint}")
+            raise syntax_error(self._text, position, f"there is no function {name}{hint}")
         translated = tuple(self.translate(each) for each in arguments if each is not None)
         if not function.accepts(len(translated)):
             reason = f"{name} takes {function.arity}, not {len(translated)}"
-            raise _error(self._text, position, reason)
+            raise syntax_error(self._text, position, reason)
         return Call(name, translated, position)
 
     def _extract(self, node: exp.Expression) -> Expression:
@@ -336,6 +314,12 @@ class _Translation:
         side = str(node.args.get("position") or "BOTH").upper()
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "btrim")
         return self._call(name, [node.this, node.args.get("expression")])
+
+
+def _joined(kind: type[exp.Expression], left: Expression, right: Expression) -> Expression:
+    if kind is exp.DPipe:
+        return Call("||", (left, right))
+    return Arithmetic(_OPERATIONS[kind], left, right)
 
 
 def _integer(value: int) -> Literal:
@@ -373,4 +357,16 @@ _OPERATIONS: Mapping[type[exp.Expression], Operation] = {
     exp.Mul: Operation.MULTIPLY,
     exp.Div: Operation.DIVIDE,
     exp.Mod: Operation.REMAINDER,
+    exp.BitwiseAnd: Operation.BIT_AND,
+    exp.BitwiseOr: Operation.BIT_OR,
+    exp.BitwiseLeftShift: Operation.SHIFT_LEFT,
+    exp.BitwiseRightShift: Operation.SHIFT_RIGHT,
 }
+_CHAINED: Mapping[type[exp.Expression], int] = {
+    exp.DPipe: 4,
+    exp.BitwiseAnd: 3,
+    exp.BitwiseLeftShift: 2,
+    exp.BitwiseRightShift: 2,
+    exp.BitwiseOr: 1,
+}
+"""Operators that sqlglot gives one precedence, with that of DataFusion, the tightest highest."""

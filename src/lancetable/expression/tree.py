@@ -58,13 +58,27 @@ _INVERSE = {
 
 
 class Operation(enum.Enum):
-    """The arithmetic operators; the value is the operator's SQL text."""
+    """The arithmetic and bitwise operators; the value is the operator's SQL text."""
 
     ADD = "+"
     SUBTRACT = "-"
     MULTIPLY = "*"
     DIVIDE = "/"
     REMAINDER = "%"
+    BIT_AND = "&"
+    BIT_OR = "|"
+    SHIFT_LEFT = "<<"
+    SHIFT_RIGHT = ">>"
+
+    @property
+    def is_shift(self) -> bool:
+        """Whether the right operand counts bits."""
+        return self in {Operation.SHIFT_LEFT, Operation.SHIFT_RIGHT}
+
+    @property
+    def is_bitwise(self) -> bool:
+        """Whether the operator works on the bits of integers."""
+        return self.is_shift or self in {Operation.BIT_AND, Operation.BIT_OR}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +87,8 @@ class Column:
 
     path: tuple[str, ...]
     position: int | None = field(default=None, compare=False, repr=False)
+    is_quoted: bool = field(default=False, compare=False, repr=False)
+    """Whether SQL had the name in double quotes, as other dialects write text."""
 
 
 @dataclass(frozen=True, slots=True)

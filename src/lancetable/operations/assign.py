@@ -1,8 +1,8 @@
 """What do columns become that are set to expressions: values of exactly the column's type.
 
 Numbers, texts and times are cast value by value and refused where a value would change; floating
-point numbers may be rounded to a narrower column. Lists and structs follow the rules of appended
-data.
+point numbers may be rounded to a narrower column. The values inside of lists and structs follow
+the same rules; a struct may lack fields that can be null.
 
 A path sets a part of a struct: the other parts stay as they are. A struct that is null becomes one
 that holds the part and nulls beside it, unless the part is set to null too: then it stays null.
@@ -15,11 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancetable.errors import InputError, SchemaError
+from lancetable.errors import ExpressionError, InputError, SchemaError
 from lancetable.expression import Expression, bind, columns, evaluate, parse
+from lancetable.expression.cast import cast
+from lancetable.expression.coerce import is_text
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.project import resolve, split_path
-from lancetable.operations.casts import CastPlanner, as_type
+from lancetable.operations.casts import CastPlanner, Step, as_type
 from lancetable.operations.fit import refuse_nulls, write_type
 
 _types = pa.types
@@ -200,8 +202,10 @@ def exact_cast(path: str, array: pa.Array, target: pa.DataType) -> pa.Array:
     if _types.is_dictionary(array.type):
         return exact_cast(path, array.dictionary_decode(), target)
     try:
+        if _types.is_time(target) and is_text(array.type):
+            array = cast(array, pa.time64("ns"))
         made = array.cast(target)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
+    except (ExpressionError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
         raise InputError(
             f"column {path!r} of type {target} cannot take all values of type {array.type}: "
             f"{str(cause).splitlines()[0]}"
@@ -211,8 +215,19 @@ def exact_cast(path: str, array: pa.Array, target: pa.DataType) -> pa.Array:
     return made
 
 
+class _ExactCasts(CastPlanner):
+    """Plans casts whose values are checked, where the types alone do not tell."""
+
+    def _plan_scalar(
+        self, path: str, source: pa.DataType, target: pa.DataType
+    ) -> tuple[bool, Step | None]:
+        if _types.is_nested(source) or _types.is_nested(target):
+            return super()._plan_scalar(path, source, target)
+        return True, lambda array: exact_cast(path, array, target)
+
+
 def _planned(path: str, array: pa.Array, target: pa.DataType) -> pa.Array:
-    planner = CastPlanner()
+    planner = _ExactCasts()
     step = planner.plan(path, array.type, target)
     if planner.mismatches:
         raise SchemaError(f"column {path!r} of type {target} cannot take values of {array.type}")

@@ -55,6 +55,8 @@ CASES = [
     ("concat(s, 1, NULL)", "abc1"),
     ("concat_ws('-', s, n)", "abc-2"),
     ("s || n", "abc2"),
+    ("named_struct('a', n, 'b', s)['b']", "abc"),
+    ("named_struct('a', 1, 'b', 'x')", {"a": 1, "b": "x"}),
     ("starts_with(s, 'ab')", True),
     ("ends_with(s, pattern)", False),
     ("contains(s, 'bc')", True),
@@ -229,6 +231,10 @@ def test_no_function_is_left_untested():
         ("abs(CAST(-128 AS tinyint))", "does not fit int8"),
         ("round(f, n)", "must be a constant"),
         ("length(l)", "takes text or bytes"),
+        ("named_struct('a', 1, 'b')", "pairs of a name and a value"),
+        ("named_struct(s, 1)", "names as constant texts"),
+        ("named_struct('a', 1, 'a', 2)", "'a' twice"),
+        ('lower("text")', "text goes in single quotes: 'text'"),
     ],
 )
 def test_what_a_function_refuses(text, words):

@@ -1,5 +1,7 @@
 """Updating rows: by rows and by columns, with and without stable row ids."""
 
+import datetime as dt
+
 import pyarrow as pa
 import pytest
 
@@ -145,3 +147,61 @@ def test_a_failure_leaves_nothing_behind(table, recipe):
     failures = fail_everywhere(table, lambda faulty: recipe(faulty, {"s": "'x'"}, "id in (1, 8)"))
     assert len(failures) > 5
     assert rows(lancetable.open_table(table.uri))[8]["s"] == "x"
+
+
+VALUES = pa.schema(
+    [
+        ("v", pa.list_(pa.float32(), 2)),
+        ("h", pa.list_(pa.float16(), 2)),
+        ("li", pa.list_(pa.int32())),
+        ("big", pa.large_list(pa.float32())),
+        ("st", pa.struct([("a", pa.int32()), ("b", pa.string())])),
+        ("nested", pa.list_(pa.list_(pa.float32()))),
+        ("t", pa.time64("us")),
+        ("t32", pa.time32("s")),
+        ("i", pa.int32()),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "value"),
+    [
+        ("v", "[42.0, 43]", [42.0, 43.0]),
+        ("v", "[1.5, NULL]", [1.5, None]),
+        ("h", "[42.0, 43.5]", [42.0, 43.5]),
+        ("li", "[1.0, 2]", [1, 2]),
+        ("li", "[]", []),
+        ("li", "make_array(i, 3)", [7, 3]),
+        ("big", "[0.5]", [0.5]),
+        ("nested", "[[1, 2], [0.5]]", [[1.0, 2.0], [0.5]]),
+        ("st", "named_struct('b', 'q', 'a', 5)", {"a": 5, "b": "q"}),
+        ("st", "named_struct('a', i)", {"a": 7, "b": None}),
+        ("t", "'10:11:12.123456'", dt.time(10, 11, 12, 123456)),
+        ("t32", "'1:02:03'", dt.time(1, 2, 3)),
+        ("i", "i << 2 | 1", 29),
+    ],
+)
+def test_constants_fit_the_column(tmp_path, column, text, value):
+    made = lancetable.create_table(str(tmp_path / "t"), pa.Table.from_pylist([{"i": 7}], VALUES))
+    made.update({column: text})
+    assert made.scan().to_arrow()[column].to_pylist() == [value]
+    assert made.scan().to_arrow().schema.equals(VALUES)
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "message"),
+    [
+        ("v", "[1.0]", "takes lists of 2 values"),
+        ("v", "[1.0, 1e300]", "cannot hold 1e"),
+        ("li", "[1.5]", "'li.item' of type int32 cannot take all values"),
+        ("st", "named_struct('c', 1)", "cannot take values of"),
+        ("t", "'25:00:00'", "'t' of type time64.us. cannot take all values"),
+        ("t32", "'10:11:12.5'", "'t32' of type time32.s. cannot take all values"),
+    ],
+)
+def test_constants_that_do_not_fit(tmp_path, column, text, message):
+    made = lancetable.create_table(str(tmp_path / "t"), pa.Table.from_pylist([{"i": 7}], VALUES))
+    with pytest.raises((InputError, SchemaError), match=message):
+        made.update({column: text})
+    assert made.version == 1
