@@ -131,3 +131,19 @@ def test_spark_reads_every_case(spark, folder, entry):
                 at = wanted.column_names.index(name)
                 wanted = wanted.set_column(at, name, pa.array(texts))
             assert plain(mine.to_pylist()) == plain(wanted.to_pylist())
+
+
+@pytest.mark.parametrize("release", ["by-0.23.2", "by-0.38.3"])
+def test_columns_of_a_blob_dataset_are_read(release):
+    source = LanceSource({"path": str(GOLDEN / "blob_dataset" / release)})
+    reader = source.reader(source.schema())
+    rows = [
+        row
+        for part in reader.partitions()
+        for batch in reader.read(part)
+        for row in batch.to_pylist()
+    ]
+    for row in rows:
+        row["image"] = None if row["image"] is None else row["image"].hex()
+    expected = json.loads((GOLDEN / "blob_dataset" / f"{release}.expected.json").read_text())
+    assert sorted(rows, key=lambda row: row["id"]) == expected

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import NamedTuple, assert_never
 
 from lancetable.commit import coverage, lineage
+from lancetable.commit.blob_dataset import check_keeps_blobs, with_blob_dataset
 from lancetable.commit.clone import cloned
 from lancetable.commit.files import loses_columns, storage_version, tidy, with_bases, with_file
 from lancetable.commit.find import find_fragments, fragment_ids
@@ -97,8 +98,10 @@ def apply(manifest: Manifest, operation: Operation, context: Context) -> State:
         same = made._replace(fragments=manifest.fragments)
         done = finished(manifest, same, segments, stamp)
         return State(done._replace(fragments=made.fragments), segments)
+    check_keeps_blobs(manifest, operation)
     state = _applied(manifest, operation, context)
-    return State(finished(manifest, state.manifest, state.indices, stamp), state.indices)
+    made = with_blob_dataset(manifest, state.manifest, operation)
+    return State(finished(manifest, made, state.indices, stamp), state.indices)
 
 
 def _applied(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation

@@ -6,6 +6,7 @@ paths of the manifest instead, which may be anywhere; its own path must not leav
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from lancetable.commit.numbered import decoded, numbered
 from lancetable.errors import CorruptError, FileNotFoundInStoreError
 from lancetable.format.manifest import (
     BasePath,
@@ -17,6 +18,7 @@ from lancetable.format.manifest import (
 )
 from lancetable.format.manifest.envelope import section
 from lancetable.format.manifest.names import (
+    BLOB_DATASET,
     checked_path,
     data_path,
     deletion_path,
@@ -115,6 +117,36 @@ class Snapshot(NamedTuple):
             CorruptError: the record is damaged.
         """
         return read_transaction(self.store, self.manifest, self.manifest_path)
+
+    def blob_dataset(self) -> "Snapshot | None":
+        """Return the version of the table ``_blobs`` that holds the blobs of this version.
+
+        It is below the root of the table, or below that of the table a clone was made of.
+        ``None`` when the manifest names none.
+
+        Raises:
+            FileNotFoundInStoreError: there is no such version of it.
+            CorruptError: its manifest is damaged.
+        """
+        version = self.manifest.blob_dataset_version
+        if version is None:
+            return None
+        places: list[TableLocation] = [self.location.child(BLOB_DATASET)]
+        places.extend(
+            self.location.elsewhere(f"{base.path.rstrip('/')}/{BLOB_DATASET}")
+            for base in self.manifest.base_paths
+            if base.is_dataset_root and _is_absolute(base.path)
+        )
+        for place in places:
+            store = place.open()
+            found = numbered(store, version)
+            if found is not None:
+                return Snapshot(place, store, decoded(store, found), found.path)
+        raise FileNotFoundInStoreError(
+            f"{shown(self.store, self.manifest_path)}: the blobs of version {self.version} are in "
+            f"version {version} of the table {BLOB_DATASET}, which is missing"
+            f" from {' and '.join(place.uri for place in places)}"
+        )
 
     def _base(self, base_id: int | None) -> BasePath | None:
         if base_id is None:

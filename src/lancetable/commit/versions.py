@@ -7,9 +7,10 @@ listed.
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from lancetable.commit.as_of import newest_at, parse_moment
+from lancetable.commit.numbered import Found, decoded, numbered
 from lancetable.commit.seen import Seen
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.errors import (
@@ -20,12 +21,11 @@ from lancetable.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from lancetable.format.manifest import Manifest, WriterVersion
-from lancetable.format.manifest.codec import decode_heading, decode_manifest
+from lancetable.format.manifest import WriterVersion
+from lancetable.format.manifest.codec import decode_heading
 from lancetable.format.manifest.names import (
     DETACHED_BIT,
     HINT,
-    MAX_VERSION,
     VERSIONS,
     Scheme,
     manifest_path,
@@ -47,14 +47,6 @@ class VersionInfo(NamedTuple):
     timestamp: datetime | None = None
     writer: WriterVersion | None = None
     operation: str | None = None
-
-
-class _Found(NamedTuple):
-    version: int
-    path: str
-    data: bytes
-    scheme: Scheme = Scheme.V2
-    """How the manifest is named, where it was found by its number."""
 
 
 def load(
@@ -83,7 +75,7 @@ def load(
     store = place.open()
     found = _find(location, store, branch, version, as_of)
     try:
-        manifest = _decoded(store, found)
+        manifest = decoded(store, found)
     except CorruptError as cause:
         if version is not None or as_of is not None:
             raise
@@ -108,17 +100,6 @@ def _named(
     if branch is None or branch == refs.MAIN:
         return location, None, version
     return location.child(refs.branch_folder(branch)), branch, version
-
-
-def _decoded(store: Store, found: _Found) -> Manifest:
-    path = shown(store, found.path)
-    manifest = decode_manifest(found.data, path)
-    if manifest.version != found.version:
-        raise CorruptError(
-            f"the name says version {found.version}, the content version {manifest.version}",
-            path=path,
-        )
-    return manifest
 
 
 def list_versions(snapshot: Snapshot, *, detail: bool = False) -> list[VersionInfo]:
@@ -163,9 +144,9 @@ def _find(
     branch: str | None,
     version: int | None,
     as_of: datetime | str | None,
-) -> _Found:
+) -> Found:
     if version is not None:
-        found = _numbered(store, version)
+        found = numbered(store, version)
     elif as_of is not None:
         found = _at_time(store, parse_moment(as_of))
     else:
@@ -214,46 +195,23 @@ def _kept(store: Store, versions: Sequence[VersionInfo], as_of: object) -> str:
     return f"it was never written or was cleaned away, there are: {', '.join(texts)}"
 
 
-def check_number(version: int) -> None:
-    """Refuse what cannot be the number of a version.
-
-    Raises:
-        InputError: it cannot.
-    """
-    number = cast("object", version)
-    if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MAX_VERSION:
-        raise InputError(f"a version is a number from 1, not {version!r}")
-
-
-def _numbered(store: Store, version: int) -> _Found | None:
-    check_number(version)
-    schemes = (Scheme.DETACHED,) if version & DETACHED_BIT else (Scheme.V2, Scheme.V1)
-    for scheme in schemes:
-        path = manifest_path(version, scheme)
-        try:
-            return _Found(version, path, store.read(path), scheme)
-        except FileNotFoundInStoreError:
-            continue
-    return None
-
-
-def _latest(store: Store) -> _Found | None:
+def _latest(store: Store) -> Found | None:
     if store.lists_in_order:
         newest = newest_in_order(store)
         if newest is None:
             return _latest_listed(store)
         if not newest:
             return None
-        return _Found(newest[0].version, newest[0].path, store.read(newest[0].path))
+        return Found(newest[0].version, newest[0].path, store.read(newest[0].path))
     hinted = read_hint(store)
     if hinted is not None:
-        found = _numbered(store, hinted)
+        found = numbered(store, hinted)
         if found is not None:
             return _newest_after(store, found)
     return _latest_listed(store)
 
 
-def _newest_after(store: Store, found: _Found) -> _Found | None:
+def _newest_after(store: Store, found: Found) -> Found | None:
     newest = found.version
     while store.exists(manifest_path(newest + 1, found.scheme)):
         newest += 1
@@ -262,15 +220,15 @@ def _newest_after(store: Store, found: _Found) -> _Found | None:
     if newest == found.version:
         return found
     path = manifest_path(newest, found.scheme)
-    return _Found(newest, path, store.read(path))
+    return Found(newest, path, store.read(path))
 
 
-def _latest_listed(store: Store) -> _Found | None:
+def _latest_listed(store: Store) -> Found | None:
     versions = listed(store)
     if not versions:
         return None
     newest = versions[-1]
-    return _Found(newest.version, newest.path, store.read(newest.path))
+    return Found(newest.version, newest.path, store.read(newest.path))
 
 
 def read_hint(store: Store) -> int | None:
@@ -359,7 +317,7 @@ def versions_among(store: Store, entries: Iterable[Entry]) -> list[tuple[Version
     return found
 
 
-def _at_time(store: Store, moment: datetime) -> _Found | None:
+def _at_time(store: Store, moment: datetime) -> Found | None:
     def time_of(found: tuple[VersionInfo, Entry]) -> datetime | None:
         info, entry = found
         return _TIMES.get(store, entry, lambda: _time(store, info))
@@ -368,7 +326,7 @@ def _at_time(store: Store, moment: datetime) -> _Found | None:
     if newest is None:
         return None
     info = newest[0]
-    return _Found(info.version, info.path, store.read(info.path))
+    return Found(info.version, info.path, store.read(info.path))
 
 
 def _time(store: Store, info: VersionInfo) -> datetime | None:

@@ -4,24 +4,29 @@ The readers of a version hold this, and nothing in here holds a reader. Without 
 of it is freed, its files closed, as soon as the last reader is let go.
 """
 
+from collections.abc import Iterable
 from itertools import accumulate
 
 from lancetable.fragment.counts import live_rows
 from lancetable.fragment.files import DataFiles
 from lancetable.fragment.opened import OpenFragment
+from lancetable.fragment.rowids import LiveIds, RowIdIndex
 from lancetable.fragment.source import Source
+from lancetable.store import spread
 
 
 class OpenFragments:
     """The fragments of one version by their positions; safe to use from several threads."""
 
-    __slots__ = ("_opened", "_starts", "data_files", "source")
+    __slots__ = ("_index", "_opened", "_positions", "_starts", "data_files", "source")
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.data_files = DataFiles(source)
         self._opened: dict[int, OpenFragment] = {}
         self._starts: list[int] | None = None
+        self._positions: dict[int, int] | None = None
+        self._index: RowIdIndex | None = None
 
     def __len__(self) -> int:
         return len(self.source.manifest.fragments)
@@ -53,3 +58,37 @@ class OpenFragments:
     def first_live_row(self, position: int) -> int:
         """Return the running number of a fragment's first live row."""
         return self.starts[position]
+
+    def with_deletions(self, positions: Iterable[int]) -> list[int]:
+        """Return the fragments among these that have deleted rows, their deletion files read."""
+        fragments = self.source.manifest.fragments
+        found = [one for one in positions if fragments[one].deletion_file is not None]
+        spread(lambda one: self[one].deletions, found, self.source.store.width)
+        return found
+
+    @property
+    def positions(self) -> dict[int, int]:
+        """Where in the manifest each fragment id stands."""
+        if self._positions is None:
+            fragments = self.source.manifest.fragments
+            self._positions = {}
+            for number, fragment in enumerate(fragments):
+                self._positions.setdefault(fragment.id, number)
+        return self._positions
+
+    @property
+    def row_id_index(self) -> RowIdIndex | None:
+        """The index from row ids to addresses; None when addresses are the row ids."""
+        if self._index is None:
+            live = []
+            self.with_deletions(range(len(self)))
+            for position in range(len(self)):
+                opened = self[position]
+                spans = opened.id_spans()
+                if spans is None:
+                    return None
+                deletions = opened.deletions
+                deleted = None if deletions is None else deletions.offsets
+                live.append(LiveIds(opened.fragment.id, spans, deleted))
+            self._index = RowIdIndex.of_fragments(live)
+        return self._index

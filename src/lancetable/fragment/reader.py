@@ -1,6 +1,7 @@
 """Reads rows of one fragment: data files side by side, nulls for what none of them has."""
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,7 @@ import pyarrow as pa
 from lancetable.errors import CorruptError
 from lancetable.file import FileReader
 from lancetable.file.coded import CodedChunk, has_codes, read_coded
+from lancetable.format.schema.model import Field
 from lancetable.format.schema.types import arrow_type
 from lancetable.fragment.assemble import assemble
 from lancetable.fragment.coded import keep_coded
@@ -22,14 +24,29 @@ GATHER_BELOW = 0.1
 """When fewer rows of a range than this are live, they are fetched one by one."""
 
 
+class ColumnSource(Protocol):
+    """A table that holds columns of the rows of another."""
+
+    def read(self, opened: OpenFragment, field: Field, rows: Rows) -> pa.Array:
+        """Return a column for rows of a fragment of the other table."""
+        ...
+
+
 class FragmentReader:
     """The rows of one fragment by their offsets."""
 
-    __slots__ = ("_first_live_row", "opened")
+    __slots__ = ("_blob_dataset", "_first_live_row", "opened")
 
-    def __init__(self, opened: OpenFragment, first_live_row: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        opened: OpenFragment,
+        first_live_row: Callable[[], int],
+        blob_dataset: ColumnSource | None = None,
+    ) -> None:
+        """Prepare to read; ``blob_dataset`` has the columns of storage class blob."""
         self.opened = opened
         self._first_live_row = first_live_row
+        self._blob_dataset = blob_dataset
 
     def read(self, projection: Projection, rows: Rows) -> Columns:
         """Return the given rows, deleted or not: a range, or strictly increasing offsets."""
@@ -149,6 +166,8 @@ class FragmentReader:
         return columns
 
     def _assembled(self, mixed: Mixed, rows: Rows) -> pa.Array:
+        if self._blob_dataset is not None and not mixed.parts and mixed.field.is_in_blob_dataset:
+            return self._blob_dataset.read(self.opened, mixed.field, rows)
         parts = []
         for number, field in mixed.parts:
             chunks = self.opened.file(number).read([field], rows)[0]

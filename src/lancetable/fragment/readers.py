@@ -7,14 +7,14 @@ from functools import partial
 import numpy as np
 
 from lancetable.format.encoding.kernels.addressing import GATHER
+from lancetable.fragment.blob_dataset import blob_dataset_of
 from lancetable.fragment.files import DataFiles
 from lancetable.fragment.fragments import OpenFragments
 from lancetable.fragment.gathering import TableGather
 from lancetable.fragment.projection import Projection
 from lancetable.fragment.reader import FragmentReader
-from lancetable.fragment.rowids import LiveIds, RowIdIndex
+from lancetable.fragment.rowids import RowIdIndex
 from lancetable.fragment.source import Source
-from lancetable.store import spread
 
 KEPT_GATHERS = 16
 
@@ -23,11 +23,10 @@ class Readers:
     """One reader per fragment, made when first asked for; safe to use from several threads."""
 
     __slots__ = (
+        "_blob_dataset",
         "_fragments",
         "_gathers",
         "_has_deletions",
-        "_index",
-        "_positions",
         "_readers",
         "source",
     )
@@ -36,8 +35,7 @@ class Readers:
         self.source = source
         self._fragments = OpenFragments(source)
         self._readers: dict[int, FragmentReader] = {}
-        self._positions: dict[int, int] | None = None
-        self._index: RowIdIndex | None = None
+        self._blob_dataset = blob_dataset_of(source)
         self._has_deletions: bool | None = None
         self._gathers: dict[tuple[int, ...], TableGather] = {}
 
@@ -49,7 +47,9 @@ class Readers:
         if reader is None:
             fragments = self._fragments
             reader = FragmentReader(
-                fragments[position], partial(fragments.first_live_row, position)
+                fragments[position],
+                partial(fragments.first_live_row, position),
+                self._blob_dataset,
             )
             self._readers[position] = reader
         return reader
@@ -74,10 +74,7 @@ class Readers:
 
     def with_deletions(self, positions: Iterable[int]) -> list[int]:
         """Return the fragments among these that have deleted rows, their deletion files read."""
-        fragments = self.source.manifest.fragments
-        found = [one for one in positions if fragments[one].deletion_file is not None]
-        spread(lambda one: self[one].opened.deletions, found, self.source.store.width)
-        return found
+        return self._fragments.with_deletions(positions)
 
     def gather(self, projection: Projection) -> TableGather | None:
         """Return what finds single rows of a projection.
@@ -111,26 +108,9 @@ class Readers:
     @property
     def positions(self) -> dict[int, int]:
         """Where in the manifest each fragment id stands."""
-        if self._positions is None:
-            fragments = self.source.manifest.fragments
-            self._positions = {}
-            for number, fragment in enumerate(fragments):
-                self._positions.setdefault(fragment.id, number)
-        return self._positions
+        return self._fragments.positions
 
     @property
     def row_id_index(self) -> RowIdIndex | None:
         """The index from row ids to addresses; None when addresses are the row ids."""
-        if self._index is None:
-            live = []
-            self.with_deletions(range(len(self)))
-            for position in range(len(self)):
-                opened = self[position].opened
-                spans = opened.id_spans()
-                if spans is None:
-                    return None
-                deletions = opened.deletions
-                deleted = None if deletions is None else deletions.offsets
-                live.append(LiveIds(opened.fragment.id, spans, deleted))
-            self._index = RowIdIndex.of_fragments(live)
-        return self._index
+        return self._fragments.row_id_index

@@ -34,6 +34,14 @@ class Source(Protocol):
         """Return the store and the path of a deletion file."""
         ...
 
+    def blob_dataset(self) -> "Source | None":
+        """Return the table that holds the columns of storage class blob; None when there is none.
+
+        Raises:
+            FileNotFoundInStoreError: the version that the manifest names is missing.
+        """
+        ...
+
 
 def whose(manifest: Manifest, base_id: int | None) -> str:
     """Say below which base a missing file was looked for, when it is not the table's own."""

@@ -10,7 +10,13 @@ from typing import NamedTuple
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError, UnsupportedError
 from lancetable.format.manifest import DataFile, ExternalSequence, Fragment
-from lancetable.format.manifest.names import data_path, deletion_path, index_folder
+from lancetable.format.manifest.names import (
+    BLOB_DATASET,
+    data_path,
+    deletion_path,
+    index_folder,
+    transaction_path,
+)
 from lancetable.operations.runner import THREADS, Runner
 from lancetable.operations.steps import run_steps
 from lancetable.store import Store
@@ -69,6 +75,28 @@ def all_journeys(snapshot: Snapshot) -> Iterator[Journey]:
         store, folder = snapshot.index_place(segment)
         for entry in store.list(folder):
             yield Journey(store, entry.path, index_folder(segment.uuid) + entry.path[len(folder) :])
+    blobs = snapshot.blob_dataset()
+    if blobs is not None:
+        yield from _blob_dataset_journeys(blobs)
+
+
+def _blob_dataset_journeys(blobs: Snapshot) -> Iterator[Journey]:
+    """Yield all files of the blob dataset of a version, its manifest included.
+
+    Raises:
+        UnsupportedError: some of them are not below its own root.
+    """
+    if blobs.manifest.base_paths:
+        raise UnsupportedError(
+            f"{blobs.store.root}: the blob dataset has files elsewhere, which are not copied"
+        )
+    for source, path, to in all_journeys(blobs):
+        yield Journey(source, path, f"{BLOB_DATASET}/{to}")
+    yield Journey(blobs.store, blobs.manifest_path, f"{BLOB_DATASET}/{blobs.manifest_path}")
+    if blobs.manifest.transaction_file:
+        record = transaction_path(blobs.manifest.transaction_file)
+        if blobs.store.exists(record):
+            yield Journey(blobs.store, record, f"{BLOB_DATASET}/{record}")
 
 
 def bring(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 
+from lancetable.commit.blob_dataset import check_rows_stay
 from lancetable.commit.coverage import is_system
 from lancetable.commit.reuse import load_reuse, reuse_segment
 from lancetable.commit.snapshot import Snapshot
@@ -103,6 +104,7 @@ def plan_compaction(
         UnsupportedError: the table's files, or its record of moved rows, cannot be written.
     """
     storage_version(snapshot.manifest)
+    check_rows_stay(snapshot.manifest, "move rows")
     for name in (*options.sort_by, *options.z_order_by):
         resolve(snapshot.manifest.schema, name)
     segments = [one for one in snapshot.indices() if not is_system(one)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lancetable.commit.blob_dataset import check_rows_stay
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import ConflictError
 from lancetable.file.blobs import second_generation
@@ -28,9 +29,11 @@ def draft_of(snapshot: Snapshot, data: object, options: WriteOptions, runner: Ru
 
     Raises:
         InputError: the data is of no kind that holds rows.
-        UnsupportedError: the table has files of a version that cannot be written any more.
+        UnsupportedError: the table has files of a version that cannot be written any more, or
+            blobs in a blob dataset.
     """
     manifest = snapshot.manifest
+    check_rows_stay(manifest, "add rows")
     is_arrow = isinstance(data, (pa.Table, pa.RecordBatch))
     source = read_source(data, None if is_arrow else write_schema(manifest.schema))
     target = write_target(snapshot.location, snapshot.store, manifest.base_paths, options)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lancetable.commit.blob_dataset import check_rows_stay
 from lancetable.commit.snapshot import Snapshot
 from lancetable.format.manifest import Fragment, InlineSequence, Manifest
 from lancetable.format.manifest.flags import Feature
@@ -151,6 +152,7 @@ def write_labelled(
     Raises:
         StoreError: a file cannot be written; none stays behind.
     """
+    check_rows_stay(part.manifest, "add or move rows")
     spill = Spill.of(part, options)
     fragments = write_rows(part, batches, schema, options)
     try:

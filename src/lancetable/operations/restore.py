@@ -5,10 +5,10 @@
 """
 
 from lancetable.commit.committer import commit as commit_operation
+from lancetable.commit.numbered import check_number
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Restore
-from lancetable.commit.versions import check_number
 from lancetable.format.manifest.codec import live_rows
 from lancetable.operations.retry import repeat
 from lancetable.operations.write import DEFAULT_COMMIT, WriteResult, Written

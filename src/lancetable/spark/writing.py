@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
 from lancetable.commit import refs
+from lancetable.commit.blob_dataset import check_rows_stay
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import load
@@ -102,6 +103,7 @@ def plan_writing(options: Options, schema: StructType, *, overwrite: bool) -> Wr
     else:
         kind = Kind.REPLACE if overwrite else Kind.APPEND
         base = snapshot.version
+        check_rows_stay(snapshot.manifest, "add rows")
         write = table_options(snapshot.manifest, _write_options(sink))
         new_schema = _grown(snapshot, schema, sink, write)
         if new_schema is not snapshot.manifest.schema:

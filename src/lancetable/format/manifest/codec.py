@@ -80,6 +80,7 @@ def _decode(data: bytes, path: str) -> Manifest:
         max_allocated_field_id=(
             message.max_allocated_field_id if message.HasField("max_allocated_field_id") else None
         ),
+        blob_dataset_version=message.blob_dataset_version or None,
     )
 
 
@@ -310,6 +311,7 @@ def _message(manifest: Manifest) -> table_pb2.Manifest:
         base_paths=encode_base_paths(manifest.base_paths),
         branch=manifest.branch,
         max_allocated_field_id=manifest.max_allocated_field_id,
+        blob_dataset_version=manifest.blob_dataset_version,
     )
     if manifest.data_format:
         message.data_format.file_format = _FILE_FORMAT

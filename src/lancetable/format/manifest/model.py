@@ -125,6 +125,8 @@ class Manifest(NamedTuple):
     transaction_section: int | None = None
     max_allocated_field_id: int | None = None
     """Present when field ids are never given out twice."""
+    blob_dataset_version: int | None = None
+    """The version of the table ``_blobs`` that holds the columns of storage class blob."""
 
     def base_path(self, base_id: int) -> BasePath | None:
         """Return the base with this id."""

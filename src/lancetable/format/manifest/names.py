@@ -20,6 +20,7 @@ TRANSACTIONS = "_transactions"
 DATA = "data"
 DELETIONS = "_deletions"
 INDICES = "_indices"
+BLOB_DATASET = "_blobs"
 HINT = f"{VERSIONS}/latest_version_hint.json"
 SUFFIX = ".manifest"
 

@@ -11,6 +11,8 @@ EXTENSION_NAME = "ARROW:extension:name"
 EXTENSION_METADATA = "ARROW:extension:metadata"
 BLOB_KEY = "lance-encoding:blob"
 """Marks a blob column; other writers look for the key only, whatever its value."""
+STORAGE_CLASS = "lance-schema:storage-class"
+"""Where releases 0.19 to 0.39 keep a column: in the blob dataset when the value is ``blob``."""
 PACKED_KEYS = ("lance-encoding:packed", "packed")
 BLOB_V2 = "lance.blob.v2"
 JSON_EXTENSION = "lance.json"
@@ -59,6 +61,11 @@ class Field(NamedTuple):
         if self.logical_type != "struct":
             return False
         return self.extension_name == BLOB_V2 or BLOB_KEY in self.metadata
+
+    @property
+    def is_in_blob_dataset(self) -> bool:
+        """True for a column that is in the blob dataset where the table has one."""
+        return self.metadata.get(STORAGE_CLASS) == "blob"
 
     @property
     def is_packed(self) -> bool:

@@ -26,6 +26,7 @@ from lancetable.format.schema.model import (
     JSON_EXTENSION,
     NO_METADATA,
     PACKED_KEYS,
+    STORAGE_CLASS,
     Field,
     Schema,
 )
@@ -230,6 +231,8 @@ def _marked(metadata: Mapping[str, str], name: str) -> dict[str, str]:
     Readers differ in what they make of other spellings, and some take any value for a mark.
     """
     found = dict(metadata)
+    # Only releases 0.19 to 0.39 have a blob dataset. They would look for the column there.
+    found.pop(STORAGE_CLASS, None)
     for key in (BLOB_KEY, *PACKED_KEYS[:1]):
         if key not in found:
             continue

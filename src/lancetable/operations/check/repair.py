@@ -205,6 +205,7 @@ def plan_repair(
         memory.journal.save()
     damage = [fault for fault in faults if fault.is_damage]
     fragments = _mended(base, damage, losses, revive=revive)
+    _check_blobs_found(base, fragments)
     segments = _kept_segments(base, damage, losses, fragments)
     history = [one.info.version for one in numbered if not one.is_detached]
     return RepairPlan(
@@ -303,6 +304,17 @@ def _renumbered(fragment: Fragment, faults: Sequence[Fault], losses: list[Loss])
             losses.append(Loss("row ids", fault.path, what, fragment.id, rows))
             fragment = fragment._replace(row_ids=None)
     return fragment
+
+
+def _check_blobs_found(base: Snapshot, fragments: Sequence[Fragment]) -> None:
+    """Refuse to give rows new ids when their blobs are found by the old ones."""
+    if base.manifest.blob_dataset_version is not None and any(
+        _is_unnumbered(fragment, base.manifest) for fragment in fragments
+    ):
+        raise UnsupportedError(
+            f"{base.store.root}: the row ids of some fragments are damaged, and the blobs of the"
+            " table are found by them; read the other columns into a new table"
+        )
 
 
 def _is_unnumbered(fragment: Fragment, manifest: Manifest) -> bool:

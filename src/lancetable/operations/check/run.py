@@ -204,6 +204,7 @@ _CONSEQUENCES = {
         "version {versions}"
     ),
     "row ids": "rows of fragment {fragments} cannot be found by their ids in version {versions}",
+    "blobs": "columns of the blob dataset cannot be read completely in version {versions}",
     "index": "the index cannot be used in version {versions}; searches look at the rows instead",
 }
 

@@ -15,6 +15,7 @@ from lancetable.errors import (
 from lancetable.format.manifest import DataFile, Fragment, IndexSegment
 from lancetable.format.manifest.model import ExternalSequence, InlineSequence
 from lancetable.format.manifest.names import transaction_path
+from lancetable.fragment.blob_dataset import BlobDataset
 from lancetable.fragment.files import DataFiles
 from lancetable.fragment.opened import OpenFragment
 from lancetable.fragment.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
@@ -92,6 +93,33 @@ def faults_of(snapshot: Snapshot, memory: Memory) -> Iterator[Fault]:
             yield Fault("manifest", path, f"two fragments have the id {fragment.id}")
         ids.add(fragment.id)
         yield from _Fragment(snapshot, fragment, files, memory).faults()
+    if snapshot.manifest.blob_dataset_version is not None:
+        yield from _blob_faults(snapshot, files, memory)
+
+
+def _blob_faults(snapshot: Snapshot, files: DataFiles, memory: Memory) -> Iterator[Fault]:
+    """Yield what is wrong with the blob dataset of a version, and which rows it lacks."""
+    path = shown(snapshot.store, snapshot.manifest_path)
+    try:
+        blobs = snapshot.blob_dataset()
+    except LanceTableError as error:
+        yield Fault("blobs", path, str(error), is_damage=isinstance(error, DAMAGE))
+        return
+    for fault in () if blobs is None else faults_of(blobs, memory):
+        yield fault._replace(kind="blobs", fragment=None, segment=None)
+    if memory.level < Level.FILES:
+        return
+    dataset = BlobDataset(snapshot)
+    for fragment in snapshot.manifest.fragments:
+        try:
+            lost = dataset.lost_ids(OpenFragment(fragment, files))
+        except LanceTableError:
+            continue  # told above
+        if len(lost):
+            message = (
+                f"{len(lost)} rows of fragment {fragment.id}, such as {lost[0]}, have no blobs"
+            )
+            yield Fault("blobs", path, message)
 
 
 def _transaction_faults(snapshot: Snapshot) -> Iterator[Fault]:
