@@ -16,6 +16,7 @@ from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import load
 from lancetable.errors import ConflictError, FileNotFoundInStoreError
+from lancetable.operations.cleanup.automatic import clean_if_due
 
 Done = TypeVar("Done")
 _LONGEST_PAUSE = 1.0
@@ -24,13 +25,18 @@ _LONGEST_PAUSE = 1.0
 def repeat(snapshot: Snapshot, attempt: Callable[[Snapshot], Done], options: CommitOptions) -> Done:
     """Return what an attempt gives; on a conflict to repeat, try again on the latest version.
 
-    A result that tells of attempts counts those that came to nothing too.
+    A result that tells of attempts counts those that came to nothing too. The new version is
+    followed by a cleanup when the config of the table asks for one.
 
     Raises:
         ConflictError: the conflict cannot be solved by doing the work again, or it never ended.
     """
     with writing(snapshot.store, snapshot.version):
-        return _repeated(snapshot, attempt, options)
+        done = _repeated(snapshot, attempt, options)
+    made = getattr(done, "snapshot", done)
+    if isinstance(made, Snapshot) and made.version != snapshot.version and not options.detached:
+        clean_if_due(made)
+    return done
 
 
 def _repeated(
