@@ -176,6 +176,7 @@ class Bench:
             self.vectors
         )
         self.wide_frame().write.parquet(self.path("vectors.parquet"))
+        self.parquet(self.path("rows.parquet"))
         table = lancetable.create_table(
             self.path("worn"), schema=lancetable.open_table(self.uri).schema
         )
@@ -220,6 +221,15 @@ class Bench:
             return frame.selectExpr(*totals).collect()
 
         return run
+
+    def filtered(self) -> object:
+        """Sum a few rows; the table applies the predicate because the frame is made with it."""
+        table = LanceTable.forPath(self.spark, self.uri)
+        return table.toDF(columns=["x"], where="k = 7").selectExpr("sum(x)").collect()
+
+    def filtered_parquet(self) -> object:
+        frame = self.spark.read.parquet(self.path("rows.parquet"))
+        return frame.where("k = 7").selectExpr("sum(x)").collect()
 
     def compacted(self, wave: int) -> Callable[[], object]:
         """Compact a shallow copy: one task at a time, or as many as there are cores."""
@@ -283,6 +293,7 @@ class Bench:
                 self.scanned("ready", ROWS),
             ),
             *self.against_connector(),
+            Pair("filter 1 column", "parquet", 3.5, self.filtered, self.filtered_parquet),
             Pair(
                 "write 4 columns",
                 "parquet",

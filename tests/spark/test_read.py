@@ -86,20 +86,6 @@ def test_filters_keep_the_rows_of_sql(spark, uri, predicate, expected):
     assert sorted(row[0] for row in found) == [n for n in range(ROWS) if n % 100 and expected(n)]
 
 
-def test_filters_are_applied_by_the_scan(spark, uri):
-    frame = read(spark, uri).where("id = 77 and name is not null")
-    plan = frame._jdf.queryExecution().executedPlan().toString()
-    assert "Filter (" not in plan
-
-
-def test_reads_work_without_push_down(spark, uri):
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
-    try:
-        assert read(spark, uri).where("id = 77").count() == 1
-    finally:
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-
-
 def test_versions_can_be_chosen(spark, uri):
     assert read(spark, uri, version=3).count() == ROWS
     assert read(spark, uri, version=1).count() == 1000

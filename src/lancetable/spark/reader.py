@@ -1,27 +1,27 @@
-"""How does Spark read one version of a table.
+"""Read one version of a table in Spark.
 
-On the driver: filters are translated and the version is divided into partitions. In a task: the
-rows of a partition are read in windows, one after the other and only as they are asked for, so that
-a limit ends the work early.
+On the driver the version is divided into partitions. A task reads the rows of a partition window by
+window and only as they are asked for, so that a limit ends the work early.
+
+Filters of a query are left to Spark: no reader overrides ``pushFilters``. Spark keeps the read plan
+of pushed filters in the object that all queries of a data frame or view share, so that a filter of
+one query would drop rows of the others. The option ``where`` belongs to the data frame itself.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lancetable.commit.leases import reading
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import SchemaError
-from lancetable.expression import And, Expression
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import quote
 from lancetable.fragment.projection import ROW_OFFSET
 from lancetable.fragment.readers import Readers
-from lancetable.scan.columns import binding_schema
 from lancetable.scan.pace import Pace, guess
 from lancetable.scan.plan import ScanPlan, Window, plan, windows
 from lancetable.scan.request import ScanRequest, parse_where
@@ -29,8 +29,7 @@ from lancetable.scan.result import table_of
 from lancetable.scan.window import read_window
 from lancetable.spark.casts import Casts, plan_read
 from lancetable.spark.codes import coded
-from lancetable.spark.filters import push
-from lancetable.spark.options import Nanoseconds, ReadOptions
+from lancetable.spark.options import ReadOptions
 from lancetable.spark.partitions import LancePartition, divide
 from lancetable.spark.showing import request_for
 from lancetable.spark.types import to_arrow
@@ -42,7 +41,6 @@ class Reading:
 
     schema: StructType
     options: ReadOptions
-    where: tuple[Expression, ...] = ()
     complete_from: int = 0
     """Versions before this one may lack columns, which are null then."""
 
@@ -59,10 +57,8 @@ class Reading:
             raise SchemaError(
                 f"the table has no column {missing[0]!r}; it has {', '.join(named) or 'none'}"
             )
-        stated = () if self.options.where is None else (parse_where(self.options.where),)
-        predicates = tuple(one for one in (*stated, *self.where) if one is not None)
         columns = dict.fromkeys(named[name] for name in wanted)
-        return request_for(tuple(columns), self.options, _joined(predicates))
+        return request_for(tuple(columns), self.options, parse_where(self.options.where))
 
     def batches(self, partition: LancePartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition, as Spark expects them."""
@@ -116,12 +112,6 @@ class Reading:
             yield from windows(one.position, one.start, stop, pace.rows(self.options.batch_bytes))
 
 
-def _joined(predicates: tuple[Expression, ...]) -> Expression | None:
-    if len(predicates) > 1:
-        return And(predicates)
-    return predicates[0] if predicates else None
-
-
 def _named(schema: Schema, options: ReadOptions) -> dict[str, str]:
     """Return the columns that can be read, with the path that asks for each."""
     if options.columns is None:
@@ -146,9 +136,6 @@ class LanceReader(DataSourceReader):
     def __init__(self, snapshot: Snapshot, reading: Reading) -> None:
         self.snapshot = snapshot
         self.reading = reading
-        # Spark refuses to read at all when the method is overridden while push-down is switched
-        # off; an attribute that looks like the method of the base class works either way.
-        self.pushFilters: Any = _PushFilters(self)
 
     def __getstate__(self) -> dict[str, object]:
         return {"reading": self.reading}
@@ -167,24 +154,3 @@ class LanceReader(DataSourceReader):
             return
         with coded():
             yield from self.reading.batches(partition)
-
-
-class _PushFilters:
-    """Takes the filters that a scan can apply."""
-
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __init__(self, reader: LanceReader) -> None:
-        self._reader = reader
-
-    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
-        reader = self._reader
-        with coded():
-            reading = reader.reading
-            pushed = push(
-                filters,
-                binding_schema(reader.snapshot.manifest.schema),
-                is_truncated=reading.options.nanoseconds is Nanoseconds.TRUNCATE,
-            )
-        reader.reading = replace(reading, where=(*reading.where, *pushed.applied))
-        return pushed.left

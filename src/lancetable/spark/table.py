@@ -111,9 +111,22 @@ class LanceTable(VersionedTable, UpkeepTable):
         """Return the table under the name that conditions of a merge use."""
         return replace(self, name=name)
 
-    def toDF(self) -> "DataFrame":
-        """Return the rows of the latest version as a data frame."""
-        return self._read(self.snapshot().version, {}).alias(self.name)
+    def toDF(
+        self, *, columns: Sequence[str] | None = None, where: str | None = None
+    ) -> "DataFrame":
+        """Return the rows of the latest version as a data frame.
+
+        Spark tells a source written in Python neither the columns nor the filters of a query: what
+        is chosen here is not read at all.
+
+        Args:
+            columns: names and paths of columns; all columns when left out.
+            where: which rows to read, in SQL of this library.
+        """
+        options = {} if where is None else {"where": where}
+        if columns is not None:
+            options["columns"] = ",".join(columns)
+        return self._read(self.snapshot().version, options).alias(self.name)
 
     def mapInArrow(
         self,
