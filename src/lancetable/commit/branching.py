@@ -21,6 +21,13 @@ from lancetable.commit import refs
 from lancetable.commit.cloning import begin, clone_of
 from lancetable.commit.external import ExternalLocation, base_of
 from lancetable.commit.leases import LEASES
+from lancetable.commit.outcome import (
+    NOT_FOUND,
+    create_object,
+    remove_object,
+    replace_object,
+    unknown_outcome,
+)
 from lancetable.commit.publish import refresh_hint
 from lancetable.commit.refs import BranchInfo
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
@@ -32,6 +39,7 @@ from lancetable.errors import (
     InputError,
     NotFoundError,
     RefNotFoundError,
+    StoreError,
     UnsupportedError,
     VersionNotFoundError,
 )
@@ -60,6 +68,7 @@ def create_branch(
         InputError: branches cannot be called so.
         ExistsError: there is such a branch.
         VersionNotFoundError: the version was cleaned away meanwhile.
+        UnknownOutcomeError: the store failed, and the branch may or may not be there.
     """
     path = refs.branch_path(name)
     location = source.location
@@ -79,21 +88,29 @@ def create_branch(
         dict(metadata or {}),
         (*_chain(root, source.branch), (source.version, uuid4().hex)),
     )
-    try:
-        root.put_if_absent(path, _content(made))
-    except ExistsError:
+    creation = create_object(root, path, _content(made))
+    if creation.is_ours is None:
+        raise unknown_outcome(root, path, NOT_FOUND)
+    if not creation.is_ours:
         _give_way(first, refs.read_branch(root, name))
-        raise _taken(name) from None
-    if not first.store.exists(first.manifest_path):
+        raise _taken(name)
+    if not _is_there(first, root, path):
         # A cleanup took the manifest of an interrupted creation for a leftover.
         first = _begun(source, name)
-    if not source.store.exists(source.manifest_path):
+    if not _is_there(source, root, path):
         delete_branch(location, name)
         raise VersionNotFoundError(
             f"{shown(source.store, source.manifest_path)}: version {source.version} was cleaned "
             "away, so no branch can begin with it"
         )
     return first
+
+
+def _is_there(source: Snapshot, root: Store, path: str) -> bool:
+    try:
+        return source.store.exists(source.manifest_path)
+    except StoreError as cause:
+        raise unknown_outcome(root, path, cause) from cause
 
 
 def _give_way(first: Snapshot, winner: BranchInfo) -> None:
@@ -149,7 +166,7 @@ def describe_branch(root: Store, name: str, metadata: Mapping[str, str]) -> Bran
         RefNotFoundError: there is no such branch.
     """
     made = refs.read_branch(root, name)._replace(metadata=dict(metadata))
-    root.put(refs.branch_path(name), _content(made))
+    replace_object(root, refs.branch_path(name), _content(made))
     return made
 
 
@@ -170,7 +187,7 @@ def delete_branch(location: TableLocation, name: str) -> BranchInfo | None:
         gone = None
     _check_unused(location, name)
     root.put(f"{folder}/{_DELETED}", b"{}")
-    root.delete(refs.branch_path(name))
+    remove_object(root, refs.branch_path(name))
     _remove_folder(location, name)
     return gone
 

@@ -4,6 +4,7 @@ The names of the next versions are tried one by one. That misses versions only w
 after ours were cleaned away; the hint tells, and when it cannot the folder is listed.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
@@ -105,8 +106,8 @@ def _newer_listed(store: Store, version: int) -> list[int]:
     return found
 
 
-def load_next(snapshot: Snapshot, version: int) -> Tip:
-    """Return a later version of the same table.
+def load_next(snapshot: Snapshot, version: int, data: bytes | None = None) -> Tip:
+    """Return a later version of the same table, from the bytes of its manifest if they are given.
 
     Raises:
         ConflictError: it was cleaned away meanwhile.
@@ -115,7 +116,7 @@ def load_next(snapshot: Snapshot, version: int) -> Tip:
     """
     store, path = snapshot.store, manifest_path(version, scheme_of(snapshot))
     try:
-        data = store.read(path)
+        data = store.read(path) if data is None else data
     except FileNotFoundInStoreError:
         raise ConflictError(
             f"version {version} was cleaned away; open the table again", retryable=True
@@ -127,3 +128,14 @@ def load_next(snapshot: Snapshot, version: int) -> Tip:
             path=shown(store, path),
         )
     return Tip(Snapshot(snapshot.location, store, manifest, path, snapshot.branch), data)
+
+
+def load_all(tip: Tip, versions: Iterable[int]) -> Iterator[Tip]:
+    """Yield later versions one by one, each loaded when it is its turn.
+
+    Raises:
+        LanceTableError: as :func:`load_next`.
+    """
+    for version in versions:
+        tip = load_next(tip.snapshot, version)
+        yield tip

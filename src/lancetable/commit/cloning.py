@@ -14,7 +14,7 @@ from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.commit.transaction import Clone, Transaction
 from lancetable.commit.versions import listed
 from lancetable.commit.writing.codec import encode_transaction
-from lancetable.errors import ExistsError, InputError
+from lancetable.errors import ExistsError, InputError, StoreError
 from lancetable.format.manifest.codec import encode_manifest
 from lancetable.format.manifest.indices.codec import encode_index_section
 from lancetable.format.manifest.names import (
@@ -65,7 +65,12 @@ def begin(source: Snapshot, store: Store, operation: Clone, location: TableLocat
     )
     record = transaction_path(name)
     write_transaction(store, record, message)
-    if not claim(store, path, encoded.content, transaction.uuid):
+    try:
+        is_ours = claim(store, path, encoded.content, transaction.uuid)
+    except StoreError:
+        discard(store, [record])
+        raise
+    if not is_ours:
         discard(store, [record])
         raise ExistsError(f"{store.root}: another writer made a table there first")
     refresh_hint(store, encoded.manifest.version)

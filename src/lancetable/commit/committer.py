@@ -1,27 +1,36 @@
 """How does an operation become a version: the loop that judges, applies, and claims the next name.
 
-Each round looks for versions made meanwhile, oldest first. A version that conflicts ends the loop;
-otherwise the operation is applied to the newest one and the name after it is claimed. Whoever loses
-that race goes round again, after a pause that is random and grows.
+Each round looks for versions made meanwhile, oldest first. One that carries the uuid of this
+transaction is its result, whatever the store answered to the claim. A version that conflicts ends
+the loop; otherwise the operation is applied to the newest one and the name after it is claimed.
+Whoever loses that race goes round again, after a pause that is random and grows.
+
+From the moment a claim is sent until it is proven lost, no error counts as a failure: files stay,
+and the outcome is called unknown.
 """
 
-import random
 import secrets
-import time
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from lancetable.commit.apply import Context, State, apply
-from lancetable.commit.catchup import Tip, load_next, newer_versions, scheme_of
+from lancetable.commit.apply import State
+from lancetable.commit.catchup import Tip, load_all, load_next, newer_versions, scheme_of
 from lancetable.commit.conflicts import Compatible, Conflicting, Facts, Rebased, judge
+from lancetable.commit.drafting import Wishes, applied, index_section
 from lancetable.commit.find import find_fragments
-from lancetable.commit.library import this_writer
 from lancetable.commit.options import CommitOptions, CommitResult, CreateMode
-from lancetable.commit.publish import claim, discard, refresh_hint, write_transaction
+from lancetable.commit.outcome import Creation, unknown_outcome
+from lancetable.commit.publish import (
+    discard,
+    is_made_by,
+    refresh_hint,
+    try_claim,
+    write_transaction,
+)
 from lancetable.commit.rebase import Rebase, merge_deletions
+from lancetable.commit.rounds import Rounds
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.commit.touched import data_files, touched
 from lancetable.commit.transaction import Operation, Overwrite, Restore, Rewrite, Transaction
@@ -35,13 +44,10 @@ from lancetable.errors import (
     StoreError,
     TableNotFoundError,
     UnknownOutcomeError,
-    UnsupportedError,
 )
 from lancetable.format.manifest import Manifest
 from lancetable.format.manifest.codec import EncodedManifest, encode_manifest
-from lancetable.format.manifest.envelope import section
 from lancetable.format.manifest.flags import Feature, check_writable
-from lancetable.format.manifest.indices.codec import encode_index_section
 from lancetable.format.manifest.names import (
     DETACHED_BIT,
     Scheme,
@@ -53,18 +59,15 @@ from lancetable.format.schema.model import Schema
 from lancetable.store import TableLocation, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from lancetable.commit.moves import Moves
     from lancetable.commit.rebase import Rows
-    from lancetable.format.manifest import IndexSegment
-    from lancetable.format.manifest.reuse import FragmentReuse
 
 __all__ = ["CommitOptions", "CommitResult", "CreateMode", "commit", "create"]
 
 FIRST_STORAGE_VERSION = "2.1"
 _DEFAULT = CommitOptions()
-_LONGEST_PAUSE = 0.25
 
 
 def commit(  # noqa: PLR0913 - each has a default
@@ -132,9 +135,7 @@ def create(
         )
         path = manifest_path(0, Scheme.V2)
         before = Snapshot(location, location.open(), nothing, path)
-        attempt = _Commit(
-            before, operation, replace(options, attempts=1), storage_version=storage_version
-        )
+        attempt = _Commit(before, operation, options, storage_version=storage_version)
         try:
             return attempt.run()
         except ContentionError:
@@ -145,6 +146,14 @@ def create(
     if mode is CreateMode.IGNORE:
         return CommitResult(existing, 0)
     return commit(existing, operation, options, storage_version=storage_version)
+
+
+class _Draft(NamedTuple):
+    """A version that is ready to be claimed."""
+
+    path: str
+    encoded: EncodedManifest
+    rebase: Rebase
 
 
 @dataclass(slots=True)
@@ -160,14 +169,20 @@ class _Commit:
     enable_row_ids: bool = False
     records: dict[str, bytes] = field(default_factory=dict)
     """Transaction files that were written; one serves many attempts if it stays the same."""
+    facts: Facts | None = None
+    """What versions of others are judged by, once there is one."""
+    claimed: _Draft | None = None
+    """A version that was claimed, until it is proven that the claim was lost."""
 
     def run(self) -> CommitResult:
         try:
             result = self._loop()
         except UnknownOutcomeError:
             raise
-        except Exception:
+        except Exception as cause:
             # An interrupt is no such exception: what it leaves open, files included, stays.
+            if self.claimed is not None:
+                raise unknown_outcome(self.base.store, self.claimed.path, cause) from cause
             discard(self.base.store, self.records)
             raise
         used = transaction_path(result.snapshot.manifest.transaction_file)
@@ -176,30 +191,64 @@ class _Commit:
 
     def _loop(self) -> CommitResult:
         mine = Transaction(self.base.version, str(uuid4()), self.operation, self.options.recorded())
-        started = time.monotonic()
+        rounds = Rounds(self.base.store.root, self.options)
         tip = Tip(self.base)
         merge: frozenset[int] = frozenset()
-        slot = 0.0
-        for attempt in range(1, max(self.options.attempts, 1) + 1):
-            newer = self._first_look(mine) if attempt == 1 else self._newer(tip.snapshot)
-            facts = self._facts() if newer else Facts()
-            for version in newer:
-                tip = load_next(tip.snapshot, version)
-                mine, both = _judged(mine, tip, facts)
+        newer: Iterable[Tip] = load_all(tip, self._first_look(mine))
+        while True:
+            for tip in newer:
+                if is_made_by(tip.snapshot.manifest, mine.uuid):
+                    # The claim was carried out, whatever its answer said.
+                    return CommitResult(self._landed(tip.snapshot), rounds.lost)
+                self._give_up_claim()
+                mine, both = self._judged(mine, tip)
                 merge |= both
             check_writable(tip.snapshot.manifest.writer_flags)
-            made = self._attempt(mine, tip, merge)
-            if made is not None:
-                return CommitResult(made, attempt)
-            slot = slot or 1.1 * (time.monotonic() - started)
-            if time.monotonic() - started > self.options.deadline_seconds:
+            draft = self.claimed or self._draft(mine, tip, merge)
+            creation = self._claim(draft, mine.uuid)
+            if creation.is_ours:
+                made = tip.snapshot._replace(
+                    manifest=draft.encoded.manifest, manifest_path=draft.path
+                )
+                return CommitResult(self._landed(made), rounds.lost + 1)
+            rounds.lose(draft.path, is_missing=creation.is_ours is None)
+            if rounds.is_over() or (not self.base.version and creation.is_ours is False):
                 break
-            if attempt > 1:
-                _pause(min(slot * 2 ** min(attempt - 2, 10), _LONGEST_PAUSE))
+            rounds.pause()
+            newer = self._newer_tips(tip, creation.content)
         raise ContentionError(
-            f"{self.base.store.root}: other writers made the next version first in {attempt} "
-            "rounds; nothing was changed, try again later"
+            f"{self.base.store.root}: other writers made the next version first in "
+            f"{rounds.told()}; nothing was changed, try again later"
         )
+
+    def _claim(self, draft: _Draft, uuid: str) -> Creation:
+        """Send a claim; what it leaves open stays in ``claimed``."""
+        is_first, self.claimed = self.claimed is None, draft
+        store = self.base.store
+        try:
+            creation = try_claim(store, draft.path, draft.encoded.content, uuid)
+        except StoreError:
+            # A refusal; but an earlier claim of the same version may have been carried out.
+            if is_first:
+                self._give_up_claim()
+            raise
+        if creation.is_ours is False:
+            self._give_up_claim()
+        return creation
+
+    def _give_up_claim(self) -> None:
+        """Remove what was written for a version that another writer made."""
+        if self.claimed is not None:
+            discard(self.base.store, self.claimed.rebase.written)
+            self.claimed = None
+
+    def _landed(self, made: Snapshot) -> Snapshot:
+        """Return a version that was made, what follows from it done."""
+        if not self.options.detached:
+            refresh_hint(made.store, made.version)
+        if self.claimed is not None:
+            discard(made.store, self.claimed.rebase.superseded)
+        return made
 
     def _first_look(self, mine: Transaction) -> list[int]:
         """Look for newer versions; where that takes a while, write the transaction meanwhile.
@@ -222,15 +271,45 @@ class _Commit:
         """Return the versions that others made after one."""
         if not self.base.version or self.options.detached:
             return []
-        found = newer_versions(tip)
-        if found and self.options.strict:
+        return newer_versions(tip)
+
+    def _newer_tips(self, tip: Tip, winner: bytes | None) -> "Iterator[Tip]":
+        """Yield the versions after one; the manifest of the next one may be at hand."""
+        if winner is not None and self.base.version and not self.options.detached:
+            tip = load_next(tip.snapshot, tip.snapshot.version + 1, winner)
+            yield tip
+        yield from load_all(tip, self._newer(tip.snapshot))
+
+    def _judged(self, mine: Transaction, tip: Tip) -> tuple[Transaction, frozenset[int]]:
+        """Return the transaction as it may follow a version, and the fragments to merge."""
+        version = tip.snapshot.version
+        if self.options.strict:
             raise ConflictError(
-                f"version {found[0]} was made by another writer after version {self.base.version} "
+                f"version {version} was made by another writer after version {self.base.version} "
                 "was read, and the commit was to follow that one only; open the table again"
             )
-        return found
+        verdict = judge(mine, tip.transaction(), self._facts())
+        match verdict:
+            case Compatible(merge):
+                return mine, merge
+            case Rebased(operation):
+                return replace(mine, operation=operation), frozenset()
+            case Conflicting(reason, retryable):
+                raise ConflictError(
+                    f"{reason} in version {version}, after version {mine.read_version} was read "
+                    f"for {mine.operation_name}; "
+                    + (
+                        "do the work again" if retryable else "open the table again and decide anew"
+                    ),
+                    retryable=retryable,
+                )
 
     def _facts(self) -> Facts:
+        if self.facts is None:
+            self.facts = self._found_facts()
+        return self.facts
+
+    def _found_facts(self) -> Facts:
         moves = self.moves
         if self.affected is None and moves is None:
             return Facts()
@@ -239,31 +318,18 @@ class _Commit:
         keeps_indices = moves is not None and moves.keeps_indices
         return Facts(self.affected, files, moves is not None, keeps_indices)
 
-    def _attempt(self, mine: Transaction, tip: Tip, merge: frozenset[int]) -> Snapshot | None:
-        """Return the new version, or ``None`` when another writer was faster."""
-        store = tip.snapshot.store
+    def _draft(self, mine: Transaction, tip: Tip, merge: frozenset[int]) -> _Draft:
+        """Return the version that follows the newest one, everything it needs written."""
         rebase = self._rebased(mine.operation, tip.snapshot, merge)
         if rebase.operation is not mine.operation:
             mine = replace(mine, operation=rebase.operation)
         if merge:
             mine = replace(mine, read_version=tip.snapshot.version)
         try:
-            path, encoded = self._prepared(mine, tip)
+            return _Draft(*self._prepared(mine, tip), rebase)
         except BaseException:
-            discard(store, rebase.written)
+            discard(tip.snapshot.store, rebase.written)
             raise
-        try:
-            is_ours = claim(store, path, encoded.content, mine.uuid)
-        except StoreError:
-            discard(store, rebase.written)
-            raise
-        if not is_ours:
-            discard(store, rebase.written)
-            return None
-        if not self.options.detached:
-            refresh_hint(store, encoded.manifest.version)
-        discard(store, rebase.superseded)
-        return tip.snapshot._replace(manifest=encoded.manifest, manifest_path=path)
 
     def _rebased(self, operation: Operation, tip: Snapshot, merge: frozenset[int]) -> Rebase:
         if self.moves is not None and isinstance(operation, Rewrite):
@@ -287,7 +353,7 @@ class _Commit:
         encoded = encode_manifest(
             manifest,
             shown(snapshot.store, path),
-            index_section=_index_section(tip, state),
+            index_section=index_section(tip, state),
             transaction=message,
         )
         self._record(transaction_path(name), message)
@@ -304,24 +370,14 @@ class _Commit:
         self.records[path] = message
 
     def _applied(self, mine: Transaction, tip: Tip, name: str) -> State:
-        snapshot = tip.snapshot
-        context = Context(
-            now=datetime.now(UTC),
-            writer=this_writer(),
-            indices=snapshot.indices,
-            reuse=lambda segments: _reuse_of(snapshot, segments),
-            restored=self._restored(mine.operation),
-            storage_version=self.storage_version,
-            transaction_file=name,
-            enable_row_ids=self.enable_row_ids,
-        )
+        wishes = Wishes(self._restored(mine.operation), self.storage_version, self.enable_row_ids)
         try:
-            return apply(snapshot.manifest, mine.operation, context)
+            return applied(tip.snapshot, mine.operation, name, wishes)
         except InputError as cause:
-            if snapshot.version == self.base.version:
+            if tip.snapshot.version == self.base.version:
                 raise
             raise ConflictError(
-                f"after version {snapshot.version} of another writer, {cause}", retryable=True
+                f"after version {tip.snapshot.version} of another writer, {cause}", retryable=True
             ) from cause
 
     def _restored(self, operation: Operation) -> State | None:
@@ -330,45 +386,3 @@ class _Commit:
         base = self.base
         old = load(base.location, version=operation.version, branch=base.branch)
         return State(old.manifest, tuple(old.indices()))
-
-
-def _judged(mine: Transaction, tip: Tip, facts: Facts) -> tuple[Transaction, frozenset[int]]:
-    """Return the transaction as it may follow a version, and the fragments to merge."""
-    verdict = judge(mine, tip.transaction(), facts)
-    match verdict:
-        case Compatible(merge):
-            return mine, merge
-        case Rebased(operation):
-            return replace(mine, operation=operation), frozenset()
-        case Conflicting(reason, retryable):
-            raise ConflictError(
-                f"{reason} in version {tip.snapshot.version}, after version {mine.read_version} "
-                f"was read for {mine.operation_name}; "
-                + ("do the work again" if retryable else "open the table again and decide anew"),
-                retryable=retryable,
-            )
-
-
-def _reuse_of(snapshot: Snapshot, segments: "Sequence[IndexSegment]") -> "FragmentReuse | None":
-    """Return the record of moved rows, ``None`` when it is one of later releases."""
-    from lancetable.commit.reuse import load_reuse  # noqa: PLC0415 - seldom needed
-
-    try:
-        return load_reuse(snapshot, segments)
-    except UnsupportedError:
-        return None
-
-
-def _index_section(tip: Tip, state: State) -> bytes | None:
-    """Return the message that lists the index segments: the old bytes when nothing changed."""
-    if state.indices is not None:
-        return encode_index_section(state.indices) if state.indices else None
-    position = tip.snapshot.manifest.index_section
-    if position is None:
-        return None
-    return bytes(section(tip.content(), position, "index section"))
-
-
-def _pause(longest: float) -> None:
-    """Wait for a random time, so that writers who met once do not meet again."""
-    time.sleep(random.uniform(0.0, longest))  # noqa: S311 - no secret

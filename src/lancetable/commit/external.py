@@ -18,6 +18,7 @@ from lancetable.errors import (
     CorruptError,
     ExistsError,
     FileNotFoundInStoreError,
+    InputError,
     LanceTableError,
     StoreError,
 )
@@ -86,23 +87,55 @@ class ExternalStore(WrappedStore):
             self.inner.put(staged, content)
         except StoreError as cause:
             # Nobody knows the staged name, so nothing happened.
+            self._discard(staged)
             raise StoreError(str(cause), is_certain=True) from cause
         entry = ManifestEntry(version, self._key(staged), len(content))
-        try:
-            self._manifests.put_if_absent(self._base, entry)
-        except ExistsError:
-            self._discard(staged)
-            raise
-        except StoreError as cause:
-            if cause.is_certain:
-                self._discard(staged)
-            raise
+        self._record(entry, staged)
         # The version is made. What fails now is done by whoever looks next.
-        with contextlib.suppress(StoreError):
+        with contextlib.suppress(Exception):
             self._finish(entry)
 
     def require_atomic_creation(self) -> None:
         """Return quietly: the external store decides."""
+
+    def _record(self, entry: ManifestEntry, staged: str) -> None:
+        """Record a version; the staged manifest stays as long as the record may name it.
+
+        Raises:
+            ExistsError: the version is recorded with another path, which may be the final one of
+                this manifest: a reader may have finished it before the answer came.
+            StoreError: it failed, and ``is_certain`` tells whether it may be recorded.
+        """
+        try:
+            self._manifests.put_if_absent(self._base, entry)
+        except ExistsError:
+            found = self._recorded(entry.version)
+            if found is not None and found.path == entry.path:
+                return
+            if found is not None:
+                self._discard(staged)
+            raise
+        except InputError:
+            # The store cannot be used as it is set up.
+            self._discard(staged)
+            raise
+        except Exception as cause:
+            if isinstance(cause, StoreError):
+                if cause.is_certain:
+                    self._discard(staged)
+                raise
+            # A manifest store of the user's may raise anything, and may have recorded it.
+            raise StoreError(f"{self.root}: the external manifest store failed: {cause}") from cause
+
+    def _recorded(self, version: int) -> ManifestEntry | None:
+        """Return the entry that is in the way of a new one."""
+        try:
+            return self._manifests.get(self._base, version)
+        except Exception as cause:
+            raise StoreError(
+                f"{self.root}: version {version} is recorded, and the external manifest store does "
+                f"not tell with which path: {cause}"
+            ) from cause
 
     def _key(self, path: str) -> str:
         return f"{self._base}/{path}" if self._base else path

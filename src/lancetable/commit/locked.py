@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager
 from typing import TypeAlias
 
 from lancetable.commit.external import version_of
-from lancetable.errors import ExistsError
+from lancetable.commit.rounds import LOG
+from lancetable.errors import ExistsError, StoreError
 from lancetable.store import Store, TableLocation
 from lancetable.store.wrap import WrappedStore
 
@@ -24,15 +25,34 @@ class LockedStore(WrappedStore):
         self._lock = lock
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        """Look whether a version is there, and make it, while nobody else may."""
+        """Look whether a version is there, and make it, while nobody else may.
+
+        Raises:
+            ExistsError: it is there.
+            StoreError: it failed; whether the version is there must be found out.
+        """
         version = version_of(path)
         if version is None:
             self.inner.put_if_absent(path, content)
             return
-        with self._lock(version):
-            if self.inner.exists(path):
-                raise ExistsError(f"{self.root}/{path}: there is such an object already")
-            self.inner.put(path, content)
+        sent = made = False
+        try:
+            with self._lock(version):
+                if not self.inner.exists(path):
+                    sent = True
+                    self.inner.put(path, content)
+                    made = True
+        except Exception as cause:
+            # The lock may raise anything. What counts is whether the version was written.
+            if not made:
+                place = f"{self.root}/{path}: under the commit lock: "
+                is_certain = not sent or (isinstance(cause, StoreError) and cause.is_certain)
+                raise StoreError(f"{place}{cause}", is_certain=is_certain) from cause
+            LOG.warning("%s/%s was made, and its lock failed: %s", self.root, path, cause)
+        if not sent:
+            raise ExistsError(f"{self.root}/{path}: there is such an object already")
+        if not made:
+            raise StoreError(f"{self.root}/{path}: the commit lock hid why it was not written")
 
     def require_atomic_creation(self) -> None:
         """Return quietly: the lock decides."""

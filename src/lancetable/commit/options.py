@@ -16,15 +16,17 @@ class CommitOptions:
 
     message: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
-    attempts: int = 20
+    attempts: int | None = None
+    """How often the next version is tried for at most; without a number the time alone counts."""
     deadline_seconds: float = 30.0
+    """How long is tried again after other writers were faster."""
     strict: bool = False
     """Refuse to follow versions that others made since this one was read, whatever they did."""
     detached: bool = False
     """Make a version apart from the history: only its number finds it, and nobody conflicts."""
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
+        if self.attempts is not None and self.attempts < 1:
             raise InputError(f"attempts is {self.attempts}; give a number from 1")
         if not self.deadline_seconds >= 0:
             raise InputError(

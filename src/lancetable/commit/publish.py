@@ -1,23 +1,17 @@
 """How does a version become visible: transaction file, manifest, hint.
 
 The manifest is created under a name that must not exist yet, so of all writers one gets it. A
-store that fails at this moment is asked what stands under the name now.
+store that does not confirm it is asked what stands under the name: a manifest that carries the uuid
+of the transaction is the version that was asked for.
 """
 
 import contextlib
 from collections.abc import Iterable
 
-from lancetable.commit.snapshot import read_transaction, shown
-from lancetable.errors import (
-    CorruptError,
-    ExistsError,
-    FileNotFoundInStoreError,
-    LanceTableError,
-    StoreError,
-    UnknownOutcomeError,
-    UnsupportedError,
-)
-from lancetable.format.manifest.codec import decode_manifest
+from lancetable.commit.outcome import NOT_FOUND, Creation, create_object, unknown_outcome
+from lancetable.commit.snapshot import HasTransaction
+from lancetable.errors import LanceTableError
+from lancetable.format.manifest.codec import decode_heading
 from lancetable.format.manifest.names import HINT
 from lancetable.store import Store, spread
 
@@ -46,44 +40,34 @@ def claim(store: Store, path: str, content: bytes, uuid: str) -> bool:
         StoreError: the store refused, and the version was not made.
         UnknownOutcomeError: the store failed, and what it did cannot be found out.
     """
-    try:
-        store.put_if_absent(path, content)
-    except ExistsError:
-        return False
-    except StoreError as cause:
-        owner = _owner(store, path, cause)
-        if owner is None:
-            raise
-        return owner == uuid
-    return True
+    made = try_claim(store, path, content, uuid)
+    if made.is_ours is None:
+        raise unknown_outcome(store, path, NOT_FOUND)
+    return made.is_ours
 
 
-def _owner(store: Store, path: str, cause: StoreError) -> str | None:
-    """Return whose version stands under a name after a failure, ``None`` when surely nobody's."""
-    try:
-        data = store.read(path)
-        transaction = read_transaction(store, decode_manifest(data, path), path, data)
-    except FileNotFoundInStoreError:
-        if cause.is_certain:
-            return None
-        raise _unknown(store, path) from cause
-    except (StoreError, CorruptError, UnsupportedError):
-        raise _unknown(store, path) from cause
-    return transaction.uuid if transaction else ""
+def try_claim(store: Store, path: str, content: bytes, uuid: str) -> Creation:
+    """Create the manifest of a version; say whose it is, if that can be told.
 
-
-def _unknown(store: Store, path: str) -> UnknownOutcomeError:
-    return UnknownOutcomeError(
-        f"{shown(store, path)}: the store failed while the version was made, so it may or may not "
-        "be there; open the table and look before doing the work again"
+    Raises:
+        StoreError: the store refused, and the version was not made.
+        UnknownOutcomeError: the store failed, and what it did cannot be found out.
+    """
+    return create_object(
+        store, path, content, lambda found: is_made_by(decode_heading(found, path), uuid)
     )
+
+
+def is_made_by(manifest: HasTransaction, uuid: str) -> bool:
+    """Say whether a version was made by the transaction with this uuid."""
+    return manifest.transaction_file.endswith(f"-{uuid}.txn")
 
 
 def refresh_hint(store: Store, version: int) -> None:
     """Tell readers the newest version; they find it without, so a failure does not matter."""
     if store.lists_in_order:
         return
-    with contextlib.suppress(LanceTableError):
+    with contextlib.suppress(Exception):
         # Padded, so that a later and shorter number never leaves digits of this one behind.
         store.put_loosely(HINT, (b'{"version":%d}' % version).ljust(HINT_BYTES))
 
@@ -95,4 +79,6 @@ def discard(store: Store, paths: Iterable[str]) -> None:
         with contextlib.suppress(LanceTableError):
             store.delete(path)
 
-    spread(remove, paths, store.width)
+    # A version may be there by now, so that nothing may fail any more, not even a new thread.
+    with contextlib.suppress(Exception):
+        spread(remove, paths, store.width)

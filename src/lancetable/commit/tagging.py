@@ -5,14 +5,22 @@ tag that is moved is replaced as a whole: readers see where it was or where it i
 who move it the last one wins.
 """
 
+import contextlib
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from lancetable.commit.outcome import (
+    NOT_FOUND,
+    create_object,
+    remove_object,
+    replace_object,
+    unknown_outcome,
+)
 from lancetable.commit.refs import TagInfo, read_tag, tag_path
 from lancetable.commit.snapshot import Snapshot, shown
-from lancetable.errors import ExistsError, VersionNotFoundError
+from lancetable.errors import ExistsError, StoreError, UnknownOutcomeError, VersionNotFoundError
 from lancetable.store import Store
 
 
@@ -30,24 +38,29 @@ def create_tag(target: Snapshot, name: str, metadata: Mapping[str, str] | None =
         InputError: tags cannot be called so.
         ExistsError: there is such a tag.
         VersionNotFoundError: the version was cleaned away meanwhile.
+        UnknownOutcomeError: the store failed, and the tag may or may not be there.
     """
     path = tag_path(name)
     refs = target.location.open()
     now = datetime.now(UTC)
     made = _tag(target, name, now, now, metadata or {})
-    try:
-        refs.put_if_absent(path, _content(made))
-    except ExistsError:
+    creation = create_object(refs, path, _content(made))
+    if creation.is_ours is None:
+        raise unknown_outcome(refs, path, NOT_FOUND)
+    if not creation.is_ours:
         there = read_tag(refs, name)
         raise ExistsError(
             f"there is a tag {name!r} already, on version {there.version}; move it, or choose "
             "another name"
-        ) from None
+        )
     try:
         _check_still_there(target)
     except VersionNotFoundError:
-        refs.delete(path)
+        with contextlib.suppress(StoreError, UnknownOutcomeError):
+            remove_object(refs, path)
         raise
+    except StoreError as cause:
+        raise unknown_outcome(refs, path, cause) from cause
     return made
 
 
@@ -63,7 +76,7 @@ def move_tag(target: Snapshot, name: str) -> TagMove:
     now = datetime.now(UTC)
     after = _tag(target, name, before.created_at or now, now, before.metadata)
     _check_still_there(target)
-    refs.put(tag_path(name), _content(after))
+    replace_object(refs, tag_path(name), _content(after))
     return TagMove(before, after)
 
 
@@ -74,7 +87,7 @@ def describe_tag(refs: Store, name: str, metadata: Mapping[str, str]) -> TagInfo
         RefNotFoundError: there is no such tag.
     """
     made = read_tag(refs, name)._replace(metadata=dict(metadata), updated_at=datetime.now(UTC))
-    refs.put(tag_path(name), _content(made))
+    replace_object(refs, tag_path(name), _content(made))
     return made
 
 
@@ -85,7 +98,7 @@ def delete_tag(refs: Store, name: str) -> TagInfo:
         RefNotFoundError: there is no such tag.
     """
     gone = read_tag(refs, name)
-    refs.delete(tag_path(name))
+    remove_object(refs, tag_path(name))
     return gone
 
 

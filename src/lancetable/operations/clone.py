@@ -54,5 +54,10 @@ def clone(
     with own_files(target) as files:
         if deep:
             files.extend(bring(all_journeys(source), target, copy_object, runner))
-        made = begin(source, target, operation, location)
+        try:
+            made = begin(source, target, operation, location)
+        except ExistsError:
+            # Another may have cloned the same version, and needs files of the same names.
+            files.clear()
+            raise
     return Cloned(made, CloneResult(made.version, live_rows(made.manifest), len(files)))

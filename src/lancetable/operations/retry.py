@@ -1,18 +1,20 @@
 """When another writer came first: do the work again on what there is now.
 
 The commit itself goes on top of compatible versions. A conflict that is marked as one to repeat
-needs the recipe's work anew; that is tried until the attempts or the time of the options are used
-up. The same goes for a change whose version was cleaned away while it was read.
+needs the recipe's work anew; that is tried until the time of the options is used up, or their
+attempts are. The same goes for a change whose version was cleaned away while it was read.
 """
 
 import random
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from typing import Any, TypeVar
 
 from lancetable.commit.leases import writing
 from lancetable.commit.options import CommitOptions
+from lancetable.commit.rounds import LOG
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import load
 from lancetable.errors import ConflictError, FileNotFoundInStoreError
@@ -44,17 +46,20 @@ def _repeated(
 ) -> Done:
     started = time.monotonic()
     pause = 0.0
-    for vain in range(options.attempts - 1):
+    for vain in count():
         try:
             return _counted(attempt(snapshot), vain)
         except (ConflictError, FileNotFoundInStoreError) as cause:
             used = time.monotonic() - started
-            if used > options.deadline_seconds or not _is_passing(cause, snapshot):
+            is_last = options.attempts is not None and vain + 1 >= options.attempts
+            is_over = is_last or used > options.deadline_seconds
+            if is_over or not _is_passing(cause, snapshot):
                 raise
+            LOG.info("%s: the work is done again: %s", snapshot.store.root, cause)
             pause = min(max(2 * pause, used / 2), _LONGEST_PAUSE)
         time.sleep(random.uniform(0.0, pause))  # noqa: S311 - no secret
         snapshot = load(snapshot.location, branch=snapshot.branch)
-    return _counted(attempt(snapshot), options.attempts - 1)
+    raise AssertionError("unreachable: an attempt returns or raises")
 
 
 def _counted(done: Done, vain: int) -> Done:

@@ -60,11 +60,7 @@ class DynamoManifests:
 
     def put_if_absent(self, base: str, entry: ManifestEntry) -> None:
         """Record a version; the condition lets one writer do so."""
-        if self._put(base, entry, _ABSENT):
-            return
-        # A request whose answer was lost is repeated; then the entry in the way is our own.
-        found = self.get(base, entry.version)
-        if found is None or found.path != entry.path:
+        if not self._put(base, entry, _ABSENT):
             raise ExistsError(f"{base}: version {entry.version} is recorded already")
 
     def put_if_present(self, base: str, entry: ManifestEntry) -> None:
@@ -116,7 +112,10 @@ class DynamoManifests:
         return answer
 
     def _refusal(self, cause: Any, code: str) -> StoreError:  # noqa: ANN401
-        status = cause.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
+        answer = cause.response.get("ResponseMetadata", {})
+        status = answer.get("HTTPStatusCode", 500)
+        # A request that was sent before, and got no answer, may have been carried out.
+        is_certain = 400 <= status < 500 and not answer.get("RetryAttempts", 0)
         if code == "ResourceNotFoundException":
             text = (
                 "there is no such table; create it with the keys base_uri (S, hash) and version "
@@ -124,7 +123,7 @@ class DynamoManifests:
             )
         else:
             text = f"{cause.response['Error'].get('Message', code)} ({code})"
-        return StoreError(f"DynamoDB table {self.table}: {text}", is_certain=400 <= status < 500)
+        return StoreError(f"DynamoDB table {self.table}: {text}", is_certain=is_certain)
 
     def _client(self) -> Any:  # noqa: ANN401
         key = (os.getpid(), self.table, frozenset(self.options.items()), self.credentials)

@@ -23,7 +23,7 @@ from lancetable.errors import (
     StoreError,
 )
 from lancetable.store.base import Bytes, Entry, ReadableFile, WritableFile
-from lancetable.store.naming import create_if_absent, name_if_absent, write_all
+from lancetable.store.naming import NotNamedError, create_if_absent, name_if_absent, write_all
 from lancetable.store.ranges import ByteRange
 
 MAP_FROM_BYTES = 64 * 1024
@@ -35,6 +35,17 @@ _TAIL_BYTES = 64 * 1024
 _BINARY = getattr(os, "O_BINARY", 0)
 _SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT}
 """Out of descriptors, memory, disk space or quota: nothing is wrong with the file itself."""
+_NOT_A_LINK = getattr(os, "O_NOFOLLOW", 0)
+_REFUSALS = frozenset(
+    getattr(errno, name)
+    for name in (
+        "EACCES", "EBUSY", "EDQUOT", "EFBIG", "EINVAL", "ELOOP", "EMFILE", "EMLINK", "ENAMETOOLONG",
+        "ENFILE", "ENOMEM", "ENOSPC", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EPERM", "EROFS", "EXDEV",
+    )
+    if hasattr(errno, name)
+)  # fmt: skip
+"""Errors with which a system refuses a request. After others, such as EIO or ESTALE of a network
+file system, it may have been carried out."""
 
 
 class Durability(Enum):
@@ -211,12 +222,20 @@ class LocalStore:
                 self._put_staged(full, content)
         except FileExistsError:
             raise _taken(full) from None
+        except NotNamedError as cause:
+            raise _failure(cause, full, is_certain=True) from cause
+        except StoreError:
+            raise
         except OSError as cause:
             raise _translated(cause, full) from cause
         self._settle(full)
 
     def _put_staged(self, full: str, content: bytes) -> None:
-        staged = self._stage(full, content)
+        try:
+            staged = self._stage(full, content)
+        except StoreError as cause:
+            # Nothing has the name yet.
+            raise type(cause)(str(cause), is_certain=True) from cause
         try:
             name_if_absent(staged, full)
         finally:
@@ -305,13 +324,30 @@ def _create_new(full: str) -> int:
             os.makedirs(full.rpartition("/")[0], exist_ok=True)  # noqa: PTH103
             return os.open(full, flags, 0o666)
     except FileExistsError:
-        raise _taken(full) from None
+        return _reopened(full)
     except NotADirectoryError as cause:
         raise StoreError(
-            f"{full}: a part of this path is a file, not a folder; choose another place"
+            f"{full}: a part of this path is a file, not a folder; choose another place",
+            is_certain=True,
         ) from cause
     except OSError as cause:
         raise _translated(cause, full) from cause
+
+
+def _reopened(full: str) -> int:
+    """Open the empty file that a repeated request left: nobody else uses the name.
+
+    A network file system may repeat a request whose answer was lost, and report that its own file
+    is in the way.
+    """
+    try:
+        descriptor = os.open(full, os.O_WRONLY | _NOT_A_LINK | _BINARY)
+    except OSError:
+        raise _taken(full) from None
+    if os.fstat(descriptor).st_size:
+        os.close(descriptor)
+        raise _taken(full)
+    return descriptor
 
 
 def _taken(full: str) -> ExistsError:
@@ -347,6 +383,9 @@ def _read_all(descriptor: int, length: int) -> bytes:
 def _translated(cause: OSError, path: str) -> FileNotFoundInStoreError | StoreError:
     if isinstance(cause, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
         return FileNotFoundInStoreError(f"{path}: there is no such file")
+    return _failure(cause, path, is_certain=cause.errno in _REFUSALS)
+
+
+def _failure(cause: OSError, path: str, *, is_certain: bool) -> StoreError:
     kind = ShortageError if cause.errno in _SHORTAGES else StoreError
-    # What the operating system reports did not happen.
-    return kind(f"{path}: {cause.strerror or cause}", is_certain=True)
+    return kind(f"{path}: {cause.strerror or cause}", is_certain=is_certain)

@@ -34,8 +34,9 @@ class ManifestStore(Protocol):
         """Record a version; of many writers exactly one succeeds.
 
         Raises:
-            ExistsError: the version is recorded with another path.
-            StoreError: it failed; ``is_certain`` tells whether it may have been recorded.
+            ExistsError: the version is recorded; by this call, if its request was repeated after
+                the answer was lost, so the caller has to look with which path.
+            StoreError: it failed; unless ``is_certain`` it may have been recorded.
         """
         ...
 
@@ -84,10 +85,7 @@ class KeyValueManifests:
 
     def put_if_absent(self, base: str, entry: ManifestEntry) -> None:
         """Record a version."""
-        key = f"{base}/{entry.version}"
-        if self.pairs.put_if_absent(key, entry.path):
-            return
-        if self.pairs.get(key) != entry.path:
+        if not self.pairs.put_if_absent(f"{base}/{entry.version}", entry.path):
             raise ExistsError(f"{base}: version {entry.version} is recorded already")
 
     def put_if_present(self, base: str, entry: ManifestEntry) -> None:

@@ -37,6 +37,10 @@ CANNOT = frozenset(
 """What systems answer that have no such call for this file system."""
 
 
+class NotNamedError(OSError):
+    """The content of a file could not be written, so that the file never got its name."""
+
+
 def create_if_absent(full: str, content: bytes, *, is_durable: bool) -> bool:
     """Create a file under a name that must be free, by way of a file without a name.
 
@@ -44,7 +48,8 @@ def create_if_absent(full: str, content: bytes, *, is_durable: bool) -> bool:
 
     Raises:
         FileExistsError: there is such a file.
-        OSError: it failed, and what it did is to be found out.
+        NotNamedError: the content could not be written, so that nothing was named.
+        OSError: naming failed, and what it did is to be found out.
     """
     if not _NAMELESS:
         return False
@@ -53,13 +58,16 @@ def create_if_absent(full: str, content: bytes, *, is_durable: bool) -> bool:
     except OSError:
         return False
     try:
-        write_all(descriptor, [content])
-        if is_durable:
-            os.fsync(descriptor)
+        try:
+            write_all(descriptor, [content])
+            if is_durable:
+                os.fsync(descriptor)
+        except OSError as cause:
+            raise NotNamedError(cause.errno, cause.strerror) from cause
         # Python follows the link to the open file only when it is given a folder, needed or not.
         os.link(f"/proc/self/fd/{descriptor}", full, src_dir_fd=descriptor, follow_symlinks=True)
     except OSError as cause:
-        if cause.errno not in _CANNOT_NAME:
+        if isinstance(cause, NotNamedError) or cause.errno not in _CANNOT_NAME:
             raise
         return False
     finally:

@@ -18,6 +18,9 @@ create table if not exists manifests (
 )
 """
 
+_REFUSALS = {"SQLITE_BUSY", "SQLITE_FULL", "SQLITE_READONLY"}
+"""Errors of a commit after which nothing was recorded."""
+
 
 @dataclass(frozen=True, slots=True)
 class SqliteManifests:
@@ -66,12 +69,20 @@ class SqliteManifests:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         """Open the file for one transaction."""
+        is_committing = False
         try:
-            with closing(sqlite3.connect(self.path, timeout=self.timeout)) as file, file:
+            with closing(sqlite3.connect(self.path, timeout=self.timeout)) as file:
                 file.execute(_SCHEMA)
                 yield file
+                is_committing = True
+                file.commit()
         except sqlite3.IntegrityError:
             raise
         except sqlite3.Error as cause:
-            # A transaction that fails is rolled back.
-            raise StoreError(f"{self.path}: {cause}", is_certain=True) from cause
+            # What fails before the commit is rolled back, as is a commit that is refused.
+            is_certain = not is_committing or _name(cause) in _REFUSALS
+            raise StoreError(f"{self.path}: {cause}", is_certain=is_certain) from cause
+
+
+def _name(cause: sqlite3.Error) -> str:
+    return getattr(cause, "sqlite_errorname", "")

@@ -215,6 +215,38 @@ class FaultyStore(WrappedStore):
         raise StoreError(f"{path}: call {number}, {verb}, failed on purpose")
 
 
+class MisleadingStore(WrappedStore):
+    """Carries out the n-th call of some verbs, counted from 0, and then answers with an error."""
+
+    def __init__(
+        self, inner: Store, verbs: frozenset[str], number: int, answer: Callable[[str], Exception]
+    ) -> None:
+        super().__init__(inner)
+        self.calls = 0
+        self._verbs = verbs
+        self._number = number
+        self._answer = answer
+        self._lock = threading.Lock()
+
+    @property
+    def has_misled(self) -> bool:
+        """True once the call with the wrong answer was made."""
+        return self.calls > self._number
+
+    @override
+    def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
+        """Do it, and answer."""
+        if verb not in self._verbs:
+            return action()
+        with self._lock:
+            number = self.calls
+            self.calls += 1
+        done = action()
+        if number == self._number:
+            raise self._answer(f"{path}: {verb} was done, and is answered wrongly on purpose")
+        return done
+
+
 class WrappedLocation(TableLocation):
     """A location whose stores are wrapped."""
 

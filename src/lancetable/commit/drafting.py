@@ -1,0 +1,67 @@
+"""What the manifest of the next version holds: an operation applied to the newest one."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from lancetable.commit.apply import Context, State, apply
+from lancetable.commit.catchup import Tip
+from lancetable.commit.library import this_writer
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.transaction import Operation
+from lancetable.errors import UnsupportedError
+from lancetable.format.manifest import IndexSegment
+from lancetable.format.manifest.envelope import section
+from lancetable.format.manifest.indices.codec import encode_index_section
+
+if TYPE_CHECKING:
+    from lancetable.format.manifest.reuse import FragmentReuse
+
+
+class Wishes(NamedTuple):
+    """What an operation needs beside the version it is applied to."""
+
+    restored: State | None = None
+    storage_version: str | None = None
+    enable_row_ids: bool = False
+
+
+def applied(
+    snapshot: Snapshot, operation: Operation, transaction_file: str, wishes: Wishes
+) -> State:
+    """Return what an operation makes of a version.
+
+    Raises:
+        InputError: the operation does not fit.
+    """
+    context = Context(
+        now=datetime.now(UTC),
+        writer=this_writer(),
+        indices=snapshot.indices,
+        reuse=lambda segments: _reuse_of(snapshot, segments),
+        transaction_file=transaction_file,
+        restored=wishes.restored,
+        storage_version=wishes.storage_version,
+        enable_row_ids=wishes.enable_row_ids,
+    )
+    return apply(snapshot.manifest, operation, context)
+
+
+def _reuse_of(snapshot: Snapshot, segments: Sequence[IndexSegment]) -> "FragmentReuse | None":
+    """Return the record of moved rows, ``None`` when it is one of later releases."""
+    from lancetable.commit.reuse import load_reuse  # noqa: PLC0415 - seldom needed
+
+    try:
+        return load_reuse(snapshot, segments)
+    except UnsupportedError:
+        return None
+
+
+def index_section(tip: Tip, state: State) -> bytes | None:
+    """Return the message that lists the index segments: the old bytes when nothing changed."""
+    if state.indices is not None:
+        return encode_index_section(state.indices) if state.indices else None
+    position = tip.snapshot.manifest.index_section
+    if position is None:
+        return None
+    return bytes(section(tip.content(), position, "index section"))
