@@ -45,8 +45,11 @@ def test_a_container_that_is_not_there(azure: Place) -> None:
         (403, "RequestTimeTooSkewed", "clock"),
         (400, "AuthorizationHeaderMalformed", "set aws_region"),
         (301, "PermanentRedirect", "set aws_region"),
-        (403, "AccessDenied", "grant reading, listing and writing"),
-        (403, "Other", "do not allow"),
+        (403, "AccessDenied", r"do not allow listing; grant s3:ListBucket"),
+        (403, "Other", "do not allow listing"),
+        (404, "XAdminUserNotFound", "set aws_access_key_id"),
+        (404, "InvalidAccessKeyId", "set aws_access_key_id"),
+        (404, "OddCode", r"answered 404, no \(OddCode\)"),
         (418, "Teapot", "answered 418"),
     ],
 )

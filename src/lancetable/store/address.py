@@ -1,4 +1,4 @@
-"""Which service, which bucket and which folder an address names.
+r"""Which service, which bucket and which folder an address names.
 
 =====================================================  =======================================
 address                                                names
@@ -10,13 +10,23 @@ address                                                names
 ``http://host/folder``, ``https://…``                  any web server, for reading only
 ``memory://name/folder``                               this process
 =====================================================  =======================================
+
+Percent escapes are decoded, as pylance does: ``s3://bucket/a%20b`` and ``s3://bucket/a b`` are one
+folder. Characters that tools read in different ways (``\``, ``?``, ``#``, control characters,
+space at the end) are refused; ``%5C``, ``%3F`` and ``%23`` name them.
 """
 
+import re
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote_to_bytes
 
 from lancetable.errors import InputError, UnsupportedError
+from lancetable.store.secrets import hide_secrets, quoted
 from lancetable.store.settings import Service
+
+_BUCKET = re.compile(r"[A-Za-z0-9._$-]{1,255}")
+_HOST = re.compile(r"(?:[^/@\s]*@)?(?:\[[0-9A-Fa-f:.]+\]|[^/@\s:\[\]]+)(?::\d{1,5})?")
+_ESCAPED = str.maketrans({"%": "%25", "#": "%23", "?": "%3F", "\\": "%5C"})
 
 _SERVICES = {
     "s3": Service.S3,
@@ -48,25 +58,101 @@ def parse_address(uri: str) -> Address:
 
     Raises:
         UnsupportedError: it names a kind of store that is not known.
-        InputError: it names no bucket.
+        InputError: it names no bucket, or tools would read it in different ways.
     """
     scheme, _, rest = uri.partition("://")
     service = _SERVICES.get(scheme.lower())
     if service is None:
         known = ", ".join(f"{name}://" for name in _SERVICES)
-        raise UnsupportedError(f"{uri}: there is no store {scheme}://; known are paths and {known}")
+        raise UnsupportedError(
+            f"{quoted(uri)}: there is no store {quoted(scheme, 40)}://; known are paths and {known}"
+        )
+    check_characters(uri)
+    bucket, _, escaped = rest.partition("/")
+    folder = decoded_folder(uri, escaped)
     if service is Service.HTTP:
-        parts = urlsplit(uri)
-        return Address(service, f"{parts.scheme}://{parts.netloc}", unquote(parts.path).strip("/"))
-    bucket, _, folder = rest.partition("/")
+        if not _HOST.fullmatch(bucket):
+            raise InputError(f"{quoted(uri)}: the address names no host; write {scheme}://host/…")
+        return Address(service, f"{scheme.lower()}://{bucket}", folder)
     account = ""
     if service is Service.AZURE and "@" in bucket:
         bucket, _, host = bucket.partition("@")
         account = host.partition(".")[0]
     if not bucket:
-        raise InputError(f"{uri}: the address names no bucket; write {scheme}://bucket/folder")
-    if "?" in folder or "#" in folder:
         raise InputError(
-            f"{uri}: an address of a table has no '?' or '#'; say settings in storage_options"
+            f"{quoted(uri)}: the address names no bucket; write {scheme}://bucket/folder"
         )
-    return Address(service, bucket, folder.strip("/"), account)
+    if service is not Service.MEMORY and not _BUCKET.fullmatch(bucket):
+        raise InputError(
+            f"{quoted(uri)}: {quoted(bucket)!r} cannot be the name of a bucket; it has letters, "
+            "digits, '.', '-' and '_'"
+        )
+    return Address(service, bucket, folder, account)
+
+
+def check_characters(uri: str) -> None:
+    """Check that an address has one reading only.
+
+    Raises:
+        InputError: it has a character that tools treat in different ways.
+    """
+    if "?" in uri or "#" in uri:
+        raise InputError(
+            f"{quoted(uri)}: an address of a table has no '?' or '#'; say settings in "
+            "storage_options, or write %3F or %23 for a character of the folder"
+        )
+    if "\\" in uri:
+        raise InputError(
+            f"{quoted(uri)}: an address has no backslash; write '/' between folders, or %5C"
+        )
+    if uri != uri.strip() or any(c < " " or c == "\x7f" for c in uri):
+        raise InputError(
+            f"{quoted(uri)!r}: an address has no control characters and no space at its ends; "
+            "write %20 for a space"
+        )
+    if not uri.isascii():
+        _check_unicode(uri)
+
+
+def decoded_folder(uri: str, escaped: str) -> str:
+    """Return the folder of an address without percent escapes and outer slashes.
+
+    Raises:
+        InputError: the escapes are no UTF-8, or the folder has a part that cannot be one.
+    """
+    try:
+        folder = unquote_to_bytes(escaped).decode() if "%" in escaped else escaped
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{quoted(uri)}: the percent escapes of the address are no UTF-8"
+        ) from None
+    folder = folder.strip("/")
+    parts = folder.split("/") if folder else []
+    if any(part in {"", ".", ".."} for part in parts):
+        raise InputError(
+            f"{quoted(uri)}: the folder has an empty part, '.' or '..'; write it without"
+        )
+    if any(c < " " or c == "\x7f" for c in folder):
+        raise InputError(f"{quoted(uri)}: the folder of a table has no control characters")
+    return folder
+
+
+def written_address(uri: str, address: Address) -> str:
+    """Return the one spelling of an address that messages and manifests use.
+
+    Different spellings of one folder give the same text, which reads back as the same folder. The
+    password of a web server is hidden.
+    """
+    scheme, _, rest = uri.partition("://")
+    host = rest.partition("/")[0]
+    folder = address.folder.translate(_ESCAPED)
+    if folder.endswith(" "):
+        folder = f"{folder[:-1]}%20"
+    return hide_secrets(f"{scheme}://{host}/{folder}".rstrip("/"))
+
+
+def _check_unicode(uri: str) -> None:
+    try:
+        uri.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{uri!a}: the address has characters that are no Unicode text") from None

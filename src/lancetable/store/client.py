@@ -1,42 +1,111 @@
-"""Clients of object stores: one per bucket and settings, shared by all tables in a process.
+"""Clients of object stores: one set per bucket and settings, shared by all tables in a process.
 
 A client keeps its connections open, so that a table that is opened again does not begin with
-handshakes. The threads that serve clients do not survive a fork, so a process that was forked after
-the first request is told so instead of waiting forever.
+handshakes. The least recently used clients are forgotten when there are many, as with tokens that
+change every hour. The threads that serve clients do not survive a fork, so a process that was
+forked after the first request is told so instead of waiting forever.
 """
 
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
+from itertools import count
 from typing import Any, TypeAlias
 
 from lancetable.errors import InputError, UnsupportedError
 from lancetable.store.address import Address
 from lancetable.store.base import Credentials
 from lancetable.store.credentials import Asked, named_provider
-from lancetable.store.settings import Service, Settings, settle
+from lancetable.store.endpoint import allows_http, check_endpoint, endpoint_of
+from lancetable.store.refusals import is_client_error
+from lancetable.store.secrets import quoted
+from lancetable.store.settings import MiB, Service, Settings, settle
 
 Client: TypeAlias = Any
 """A store of obstore; its classes have no common type."""
 
+MOST_CONNECTIONS = 64
+LARGE_BODY = MiB
+"""Bodies above this are sent without a limit for the first byte of the answer."""
 _FIRST_PAUSE = timedelta(milliseconds=100)
-_LONGEST_PAUSE = timedelta(seconds=15)
-_LIKE_HTTP = ("endpoint", "base_url", "endpoint_url_s3")
-
-_ENDPOINTS = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AZURE_STORAGE_ENDPOINT")
+_LONGEST_PAUSE = timedelta(seconds=5)
+_MANY = 1000
+"""Repetitions of a client that is bounded by time alone."""
 _VARIABLES = ("AWS_", "AZURE_", "GOOGLE_")
 """How the names of variables begin that clients read."""
 
-_clients: dict[object, tuple[Client, Settings]] = {}
+_connections: "OrderedDict[object, Connection]" = OrderedDict()
+_numbers = count()
 _lock = threading.Lock()
+_making = threading.Lock()
 _owner: int | None = None
 
 
-def client_of(
+class Connection:
+    """The clients of one bucket.
+
+    ``client`` and ``slow`` make each request once, so that the caller knows what became of every
+    attempt. ``slow`` has no limit for the first byte of an answer, which would include the time
+    that sending a large body takes. ``uploader`` repeats requests itself: it sends uploads of many
+    parts.
+    """
+
+    __slots__ = ("_address", "_credentials", "_made", "client", "endpoint", "number", "settings")
+
+    def __init__(
+        self, address: Address, settings: Settings, credentials: Credentials | None
+    ) -> None:
+        self._address = address
+        self._credentials = credentials
+        self._made: dict[str, Client] = {}
+        self.settings = settings
+        self.endpoint = endpoint_of(address.service, settings.config)
+        check_endpoint(address, settings, self.endpoint)
+        self.client: Client = _made(address, settings, credentials)
+        self.number = next(_numbers)
+        """Tells this connection apart from all others of the process, also from forgotten ones."""
+
+    @property
+    def is_memory(self) -> bool:
+        """True when the objects are in the memory of this process."""
+        return self._address.service is Service.MEMORY
+
+    @property
+    def slow(self) -> Client:
+        """The client for single requests that take long."""
+        return self._lazily("slow", is_slow=True)
+
+    @property
+    def uploader(self) -> Client:
+        """The client for uploads of many parts."""
+        return self._lazily("uploader", is_slow=True, repeats=True)
+
+    def client_for(self, body: int) -> Client:
+        """Return the client that sends a body of this size."""
+        return self.client if body <= LARGE_BODY else self.slow
+
+    def _lazily(self, name: str, *, is_slow: bool, repeats: bool = False) -> Client:
+        if self.is_memory:
+            return self.client
+        with _making:
+            if name not in self._made:
+                self._made[name] = _made(
+                    self._address,
+                    self.settings,
+                    self._credentials,
+                    is_slow=is_slow,
+                    repeats=repeats,
+                )
+        return self._made[name]
+
+
+def connection_of(
     address: Address, options: Mapping[str, str], credentials: Credentials | None
-) -> tuple[Client, Settings]:
-    """Return the client of a bucket and the settings it was made with.
+) -> Connection:
+    """Return the clients of a bucket, and the settings they were made with.
 
     Raises:
         InputError: a setting is not known or has a value that cannot be.
@@ -46,11 +115,23 @@ def client_of(
     given = (frozenset(options.items()), credentials, _environment())
     key = (address[:2], address.account, given)
     with _lock:
-        found = _clients.get(key)
+        found = _connections.get(key)
         if found is None:
             settings = settle(address.service, options)
-            found = _clients[key] = (_made(address, settings, credentials), settings)
+            found = _connections[key] = Connection(address, settings, credentials)
+        _connections.move_to_end(key)
+        _forget_oldest()
     return found
+
+
+def _forget_oldest() -> None:
+    """Forget what was not used for long; contents of ``memory://`` exist nowhere else and stay."""
+    spare = len(_connections) - MOST_CONNECTIONS
+    if spare <= 0:
+        return
+    removable = [key for key, one in _connections.items() if not one.is_memory]
+    for key in removable[:spare]:
+        del _connections[key]
 
 
 def check_process() -> None:
@@ -74,52 +155,79 @@ def _environment() -> frozenset[tuple[str, str]]:
     return frozenset(item for item in os.environ.items() if item[0].startswith(_VARIABLES))
 
 
-def _made(address: Address, settings: Settings, credentials: Credentials | None) -> Client:
-    from obstore.exceptions import BaseError  # noqa: PLC0415 - only those with object stores pay
-    from obstore.store import (  # noqa: PLC0415
-        AzureStore,
-        GCSStore,
-        HTTPStore,
-        MemoryStore,
-        S3Store,
-    )
-
+def _made(
+    address: Address,
+    settings: Settings,
+    credentials: Credentials | None,
+    *,
+    is_slow: bool = False,
+    repeats: bool = False,
+) -> Client:
     service, bucket, _, account = address
     if service is Service.MEMORY:
-        return MemoryStore()
+        return _store_class(service)()
     config = {_full(service, name): value for name, value in settings.config.items()}
     if account:
         config.setdefault("account_name", account)
     if service is Service.S3:
         # Objects are removed one by one, and not every service knows the request for many.
         config.setdefault("disable_bulk_delete", "true")
-    limits = settings.limits
-    client = {"timeout": f"{round(limits.request_timeout * 1000)}ms", **settings.client}
-    endpoints = [config.get(name, "") for name in _LIKE_HTTP]
-    endpoints += [os.environ.get(name, "") for name in _ENDPOINTS]
-    is_plain = any(endpoint.startswith("http:") for endpoint in endpoints)
-    if is_plain or bucket.startswith("http:") or config.get("use_emulator") == "true":
-        client.setdefault("allow_http", "true")
-    asked: dict[str, Any] = {
-        "client_options": client,
-        "retry_config": {
-            "max_retries": limits.max_retries,
-            "retry_timeout": timedelta(seconds=limits.retry_timeout),
-            "backoff": {"init_backoff": _FIRST_PAUSE, "max_backoff": _LONGEST_PAUSE, "base": 2},
-        },
-    }
+    asked = _asked(settings, is_slow=is_slow, repeats=repeats)
+    if allows_http(address, settings):
+        asked["client_options"].setdefault("allow_http", "true")
     if credentials is None and settings.provider is not None:
         credentials = named_provider(settings.provider)
     if credentials is not None:
         asked["credential_provider"] = Asked(credentials, service)
+    kind = _store_class(service)
+    make = partial(kind.from_url, bucket) if service is Service.HTTP else partial(kind, bucket)
+    if service is not Service.HTTP:
+        asked["config"] = config
     try:
-        if service is Service.HTTP:
-            return HTTPStore.from_url(bucket, **asked)
-        kinds = {Service.S3: S3Store, Service.GCS: GCSStore, Service.AZURE: AzureStore}
-        return kinds[service](bucket, config=config, **asked)
-    except (BaseError, ValueError, TypeError) as cause:
-        text = str(cause).partition("\n\nDebug source")[0]
-        raise InputError(f"{bucket}: the storage options cannot be used: {text}") from cause
+        return make(**asked)
+    except BaseException as cause:
+        if not is_client_error(cause):
+            raise
+        text = quoted(str(cause).partition("\n\nDebug source")[0])
+        raise InputError(f"{quoted(bucket)}: the storage options cannot be used: {text}") from None
+
+
+def _asked(settings: Settings, *, is_slow: bool, repeats: bool) -> dict[str, Any]:
+    limits = settings.limits
+    retries = _MANY if limits.max_retries is None else limits.max_retries
+    client = {
+        "timeout": _milliseconds(limits.request_timeout),
+        "connect_timeout": _milliseconds(limits.connect_timeout),
+        **settings.client,
+    }
+    if not is_slow:
+        client["read_timeout"] = _milliseconds(limits.read_timeout)
+    return {
+        "client_options": client,
+        "retry_config": {
+            "max_retries": retries if repeats else 0,
+            "retry_timeout": timedelta(seconds=limits.retry_timeout),
+            "backoff": {"init_backoff": _FIRST_PAUSE, "max_backoff": _LONGEST_PAUSE, "base": 2},
+        },
+    }
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{max(1, round(seconds * 1000))}ms"
+
+
+def _store_class(service: Service) -> Any:  # noqa: ANN401
+    # Only those who use object stores load the client library.
+    from obstore import store  # noqa: PLC0415
+
+    kinds = {
+        Service.S3: store.S3Store,
+        Service.GCS: store.GCSStore,
+        Service.AZURE: store.AzureStore,
+        Service.HTTP: store.HTTPStore,
+        Service.MEMORY: store.MemoryStore,
+    }
+    return kinds[service]
 
 
 def _full(service: Service, name: str) -> str:

@@ -15,6 +15,7 @@ The bucket is no part of the key: two tables in folders of one name need two Dyn
 
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 from lancetable.errors import ExistsError, InputError, StoreError
 from lancetable.store.base import Credentials
 from lancetable.store.manifests import ManifestEntry
+from lancetable.store.secrets import quoted
 from lancetable.store.settings import PROVIDER, Service, settle
 
 COMMITTER = "lancetable"
@@ -29,7 +31,11 @@ _ABSENT = "attribute_not_exists(base_uri) AND attribute_not_exists(version)"
 _PRESENT = "attribute_exists(base_uri) AND attribute_exists(version)"
 _KEYS = [("base_uri", "HASH"), ("version", "RANGE")]
 
-_clients: dict[object, Any] = {}
+_RETRIES = 10
+"""With the growing pauses of boto3, about a minute."""
+MOST_CLIENTS = 64
+
+_clients: OrderedDict[object, Any] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -38,8 +44,8 @@ class DynamoManifests:
     """Entries in one DynamoDB table; ``options`` are the storage options of the bucket."""
 
     table: str
-    options: Mapping[str, str] = field(default_factory=dict)
-    credentials: Credentials | None = None
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    credentials: Credentials | None = field(default=None, repr=False)
 
     def get(self, base: str, version: int) -> ManifestEntry | None:
         """Return the entry of a version, read consistently."""
@@ -108,7 +114,7 @@ class DynamoManifests:
                 is_certain=True,
             ) from cause
         except BotoCoreError as cause:
-            raise StoreError(f"DynamoDB table {self.table}: {cause}") from cause
+            raise StoreError(f"DynamoDB table {self.table}: {quoted(str(cause))}") from None
         return answer
 
     def _refusal(self, cause: Any, code: str) -> StoreError:  # noqa: ANN401
@@ -122,7 +128,7 @@ class DynamoManifests:
                 "(N, range)"
             )
         else:
-            text = f"{cause.response['Error'].get('Message', code)} ({code})"
+            text = f"{quoted(cause.response['Error'].get('Message', code))} ({quoted(code)})"
         return StoreError(f"DynamoDB table {self.table}: {text}", is_certain=is_certain)
 
     def _client(self) -> Any:  # noqa: ANN401
@@ -133,6 +139,9 @@ class DynamoManifests:
                 client = _made(self.options, self.credentials)
                 self._check_keys(client)
                 _clients[key] = client
+                while len(_clients) > MOST_CLIENTS:
+                    _clients.popitem(last=False)
+            _clients.move_to_end(key)
         return client
 
     def _check_keys(self, client: Any) -> None:  # noqa: ANN401
@@ -174,6 +183,9 @@ def _made(options: Mapping[str, str], credentials: Credentials | None) -> Any:  
     named = {name.lower(): value for name, value in options.items()}
     settings = settle(Service.S3, options)
     said = settings.config
+    retries = settings.limits.max_retries
+    if retries is None:
+        retries = _RETRIES
     session = boto3.Session()
     if credentials is None and PROVIDER in named:
         from lancetable.store.credentials import named_provider  # noqa: PLC0415
@@ -195,9 +207,9 @@ def _made(options: Mapping[str, str], credentials: Credentials | None) -> Any:  
         or os.environ.get("DYNAMODB_ENDPOINT"),
         region_name=said.get("region") or said.get("default_region"),
         config=Config(
-            retries={"mode": "standard", "max_attempts": settings.limits.max_retries + 1},
-            connect_timeout=settings.limits.request_timeout,
-            read_timeout=settings.limits.request_timeout,
+            retries={"mode": "standard", "max_attempts": retries + 1},
+            connect_timeout=settings.limits.connect_timeout,
+            read_timeout=settings.limits.read_timeout,
         ),
         **keys,
     )

@@ -6,26 +6,17 @@ which bounds how many are under way.
 """
 
 import os
-import random
 import threading
-import time
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
 
-from lancetable.errors import CorruptError, LanceTableError, StoreError
-from lancetable.store.client import Client, check_process
+from lancetable.errors import CorruptError
+from lancetable.store.client import Client
 from lancetable.store.ranges import ByteRange, divide, merge_neighbours
-from lancetable.store.refusals import read_refusal, translated
+from lancetable.store.refusals import read_refusal
+from lancetable.store.repeat import repeated
 from lancetable.store.settings import Limits
-
-T = TypeVar("T")
-
-_FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 5.0
-_GIVEN_UP = "retries, max_retries"
-"""Stands in the client's message when it has repeated the request itself."""
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 _lock = threading.Lock()
@@ -39,36 +30,6 @@ def pool_of(size: int) -> ThreadPoolExecutor:
         if pool is None:
             pool = _pools[key] = ThreadPoolExecutor(size, thread_name_prefix="lancetable-fetch")
     return pool
-
-
-def repeated(action: Callable[[], T], place: str, limits: Limits) -> T:
-    """Do something that may be done again, until it works or there is no hope.
-
-    The client repeats requests that fail at once; what breaks later, such as an answer that is cut
-    off, is repeated here.
-
-    Raises:
-        LanceTableError: the translated error of the last attempt.
-    """
-    check_process()
-    deadline = time.monotonic() + limits.retry_timeout
-    pause = _FIRST_PAUSE
-    for attempt in range(limits.max_retries + 1):
-        try:
-            return action()
-        except LanceTableError:
-            raise
-        except Exception as cause:
-            error = translated(cause, place)
-            if not isinstance(error, StoreError) or error.is_certain:
-                raise error from cause
-            refusal = read_refusal(cause)
-            is_last = attempt == limits.max_retries or time.monotonic() + pause > deadline
-            if is_last or not refusal.is_transient or _GIVEN_UP in refusal.text:
-                raise error from cause
-        time.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - no secret
-        pause = min(pause * 2, _LONGEST_PAUSE)
-    raise AssertionError("unreachable: the last attempt returns or raises")
 
 
 def fetch_ranges(
@@ -114,7 +75,7 @@ def _fetch(client: Client, key: str, block: ByteRange, limits: Limits, place: st
             content = memoryview(client.get_range(key, start=start, end=stop))
         except Exception as cause:
             if read_refusal(cause).status == 416 or "Range" in str(cause).partition("\n")[0]:
-                raise _too_short(place, stop) from cause
+                raise _too_short(place, stop) from None
             raise
         if len(content) != stop - start:
             raise _too_short(place, stop)

@@ -36,7 +36,9 @@ class TableLocation:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.uri!r})"
+        from lancetable.store.secrets import hide_secrets  # noqa: PLC0415 - seldom needed
+
+        return f"{type(self).__name__}({hide_secrets(self.uri)!r})"
 
     def open(self) -> Store:
         """Return the store that holds this folder.
@@ -55,6 +57,8 @@ class TableLocation:
 
     def child(self, path: str) -> Self:
         """Return the location of a folder below this one."""
+        if "%" in path and "://" in self.uri:
+            path = path.replace("%", "%25")
         return self.moved(f"{self.uri.rstrip('/')}/{path}")
 
     def moved(self, uri: str, options: Mapping[str, str] | None = None) -> Self:
@@ -74,16 +78,35 @@ def _local_path(uri: str) -> str | None:
     """Turn a path or a ``file:`` address into an absolute path; others are in an object store."""
     if not uri:
         raise InputError("the address of the table is empty; give a path such as 'data/events'")
-    scheme, separator, _ = uri.partition("://")
+    scheme, separator, rest = uri.partition("://")
     if not separator or len(scheme) < 2:  # one letter before a colon is a drive
         if uri.startswith("file:"):
             return _local_path(f"file://{uri[5:]}")
-        return os.path.abspath(os.path.expanduser(uri))  # noqa: PTH100, PTH111 - no file is touched
+        return _checked(os.path.abspath(os.path.expanduser(uri)))  # noqa: PTH100, PTH111 - no file is touched
     if scheme not in {"file", "file-object-store"}:
         return None
-    from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - seldom needed
+    from urllib.parse import unquote_to_bytes  # noqa: PLC0415 - seldom needed
 
-    parts = urlsplit(uri)
-    if parts.netloc not in {"", "localhost"}:
+    from lancetable.store.address import check_characters  # noqa: PLC0415
+
+    check_characters(uri)
+    host, slash, path = rest.partition("/")
+    if host not in {"", "localhost"} or not slash:
         raise InputError(f"{uri}: a file address names no host; write file:///path")
-    return os.path.abspath(unquote(parts.path))  # noqa: PTH100
+    return _checked(os.path.abspath(os.fsdecode(unquote_to_bytes(f"/{path}"))))  # noqa: PTH100
+
+
+def _checked(path: str) -> str:
+    """Return a path that can be handed to the operating system.
+
+    Raises:
+        InputError: no file can have this path.
+    """
+    if "\0" in path:
+        raise InputError(f"{path!a}: a path has no NUL character")
+    if not path.isascii():
+        try:
+            os.fsencode(path)
+        except UnicodeEncodeError:
+            raise InputError(f"{path!a}: the path has characters that no file name has") from None
+    return path

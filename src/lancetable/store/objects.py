@@ -1,26 +1,35 @@
 """Object stores: S3, Google, Azure, web servers and the memory of this process, through obstore.
 
 Creating an object that must not exist yet is one conditional request, which the service decides.
-Such a request may be repeated after its answer was lost: when the name turns out to be taken, the
-content there tells whether it was taken by the first attempt.
+Such a request is repeated after an attempt without an answer: when the name turns out to be taken,
+the content there tells whether the first attempt took it.
 """
 
+import contextlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 
-from lancetable.errors import ExistsError, FileNotFoundInStoreError, UnsupportedError
-from lancetable.store.address import Address, parse_address
+from lancetable.errors import (
+    ExistsError,
+    FileNotFoundInStoreError,
+    LanceTableError,
+    StoreError,
+    UnsupportedError,
+)
+from lancetable.store.address import Address, parse_address, written_address
 from lancetable.store.base import Credentials, Entry, ReadableFile, WritableFile
 from lancetable.store.cache import CachedFile, cache_of, is_cacheable
-from lancetable.store.client import Client, client_of
-from lancetable.store.fetch import fetch_ranges, repeated
+from lancetable.store.client import Client, Connection, connection_of
+from lancetable.store.fetch import fetch_ranges
 from lancetable.store.kept import Kept
 from lancetable.store.ranges import ByteRange
+from lancetable.store.refusals import Verb
+from lancetable.store.repeat import Request, repeated
 from lancetable.store.settings import KiB, Limits, Service
-from lancetable.store.upload import Upload
+from lancetable.store.upload import Upload, put_whole
 
 PAGE = 1000
 """How many names one request of a listing returns."""
@@ -28,6 +37,9 @@ WIDTH = 16
 """Enough to hide the time an answer takes; each of them may be divided further."""
 WHOLE_BELOW = 1024 * KiB
 """Files below this are fetched whole with the first of their ranges."""
+
+_PROBES = "_transactions/.probe-"
+"""How the objects begin by which conditional requests are tried."""
 
 _Page: TypeAlias = Sequence[Mapping[str, Any]]
 
@@ -42,24 +54,28 @@ class ObjectStore:
     __slots__ = (
         "_address",
         "_client",
+        "_connection",
         "_credentials",
         "_is_express",
         "_limits",
         "_options",
         "_prefix",
         "_tags",
+        "_uri",
         "root",
     )
 
     def __init__(
         self, uri: str, options: Mapping[str, str], credentials: Credentials | None = None
     ) -> None:
-        self.root = uri.rstrip("/")
+        self._uri = uri
         self._address: Address = parse_address(uri)
+        self.root = written_address(uri, self._address)
         self._options = dict(options)
         self._credentials = credentials
-        self._client: Client
-        self._client, settings = client_of(self._address, self._options, credentials)
+        self._connection: Connection = connection_of(self._address, self._options, credentials)
+        self._client: Client = self._connection.client
+        settings = self._connection.settings
         self._limits: Limits = settings.limits
         self._is_express = settings.config.get("s3_express", "").lower() == "true"
         self._prefix = f"{self._address.folder}/" if self._address.folder else ""
@@ -67,7 +83,7 @@ class ObjectStore:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Clients hold connections; each process has its own.
-        return ObjectStore, (self.root, self._options, self._credentials)
+        return ObjectStore, (self._uri, self._options, self._credentials)
 
     @property
     def width(self) -> int:
@@ -107,7 +123,7 @@ class ObjectStore:
         return found.meta["e_tag"], bytes(found.bytes())
 
     def _identity(self, path: str) -> object:
-        return id(self._client), self._prefix + path
+        return self._connection.number, self._prefix + path
 
     def exists(self, path: str) -> bool:
         """Say whether there is such an object."""
@@ -121,7 +137,7 @@ class ObjectStore:
         """Yield the objects below a folder, in order where the service has one."""
         pages = _Pages(self, prefix)
         place = self._shown(prefix)
-        while page := repeated(pages.next, place, self._limits):
+        while page := repeated(pages.next, place, self._limits, Verb.LIST):
             yield from self._entries(page)
 
     @property
@@ -131,7 +147,8 @@ class ObjectStore:
 
     def first(self, prefix: str) -> Sequence[Entry] | None:
         """Return the first page of a folder's listing, which is all of it or ordered by name."""
-        page = repeated(_Pages(self, prefix).next, self._shown(prefix), self._limits)
+        pages = _Pages(self, prefix)
+        page = repeated(pages.next, self._shown(prefix), self._limits, Verb.LIST)
         self._tags = {
             one["path"].removeprefix(self._prefix): one["e_tag"] for one in page if one["e_tag"]
         }
@@ -142,17 +159,12 @@ class ObjectStore:
     def create(self, path: str) -> WritableFile:
         """Start a new object."""
         self._check_writable()
-        return Upload(self._client, self._prefix + path, self._limits, self._shown(path))
+        return Upload(self._connection, self._prefix + path, self._shown(path))
 
     def put(self, path: str, content: bytes) -> None:
         """Write an object."""
         self._check_writable()
-        key = self._prefix + path
-        repeated(
-            lambda: self._client.put(key, content, use_multipart=False),
-            self._shown(path),
-            self._limits,
-        )
+        put_whole(self._connection, self._prefix + path, content, self._shown(path))
 
     def put_loosely(self, path: str, content: bytes) -> None:
         """Write an object; there is no cheaper way."""
@@ -162,25 +174,57 @@ class ObjectStore:
         """Write an object that must not be there yet, by a condition the service checks."""
         self._check_writable()
         key = self._prefix + path
+        client = self._connection.client_for(len(content))
+        request = Request(self._shown(path), self._limits, Verb.CREATE)
+        while True:
+            try:
+                made = request.run(
+                    lambda: client.put(key, content, mode="create", use_multipart=False)
+                )
+            except ExistsError as taken:
+                found = self._found(path, request, taken)
+                if found == content:
+                    return
+                if found is not None:
+                    raise
+                # The service reported a conflict, but nobody holds the name, or not any more.
+                if not request.wait():
+                    raise StoreError(
+                        f"{self._shown(path)}: the store keeps reporting a conflict, although there "
+                        "is no such object; try later",
+                        is_certain=not request.is_unanswered,
+                    ) from None
+            else:
+                KEPT.keep(self._identity(path), made["e_tag"], content)
+                return
+
+    def _found(self, path: str, request: Request, taken: ExistsError) -> bytes | None:
+        """Return the object that is in the way of a conditional request; ``None`` if none is.
+
+        Raises:
+            ExistsError: it cannot be read, but it is not our own.
+            StoreError: it cannot be read, and may have been written by an attempt of this request.
+        """
         try:
-            made = repeated(
-                lambda: self._client.put(key, content, mode="create", use_multipart=False),
-                self._shown(path),
-                self._limits,
-            )
-        except ExistsError:
-            if not self._is_same(path, content):
-                raise
-        else:
-            KEPT.keep(self._identity(path), made["e_tag"], content)
+            return repeated(partial(self._get, path), self._shown(path), self._limits)[1]
+        except FileNotFoundInStoreError:
+            return None
+        except LanceTableError as cause:
+            if not request.is_unanswered:
+                raise taken from None
+            raise StoreError(
+                f"{self._shown(path)}: an attempt to create it was not answered, and what is there "
+                f"now cannot be read ({cause}); look whether it is there before trying again"
+            ) from None
 
     def copy(self, source: str, target: str) -> None:
         """Copy an object inside the service."""
         self._check_writable()
         repeated(
-            lambda: self._client.copy(self._prefix + source, self._prefix + target),
+            lambda: self._connection.slow.copy(self._prefix + source, self._prefix + target),
             self._shown(source),
             self._limits,
+            Verb.COPY,
         )
 
     def delete(self, path: str) -> None:
@@ -188,7 +232,10 @@ class ObjectStore:
         self._check_writable()
         try:
             repeated(
-                lambda: self._client.delete(self._prefix + path), self._shown(path), self._limits
+                lambda: self._client.delete(self._prefix + path),
+                self._shown(path),
+                self._limits,
+                Verb.DELETE,
             )
         except FileNotFoundInStoreError:
             return
@@ -196,38 +243,34 @@ class ObjectStore:
     def require_atomic_creation(self) -> None:
         """Try whether the service minds the condition of a conditional request.
 
-        Services that speak like S3 do not all do. It is tried once per bucket and process.
+        S3 is always tried, as many services speak like it; others when their endpoint was named. It
+        is tried once per bucket and process. The object that it takes lies where a cleanup removes
+        what no version names, so it may stay when the caller must not delete.
         """
         self._check_writable()
-        if self._address.service is not Service.S3:
+        is_public = not self._connection.endpoint
+        if self._connection.is_memory or (is_public and self._address.service is not Service.S3):
             return
-        key = (self._address[:2], frozenset(self._options.items()))
+        key = (*self._address[:2], self._address.account, self._connection.endpoint)
         with _proven_lock:
             if key in _proven:
                 return
-        path = f"_versions/.probe-{uuid4().hex}"
+        path = f"{_PROBES}{uuid4().hex}"
+        self.put_if_absent(path, b"1")
         try:
-            self.put_if_absent(path, b"1")
-            try:
-                self.put_if_absent(path, b"2")
-            except ExistsError:
-                with _proven_lock:
-                    _proven.add(key)
-                return
+            self.put_if_absent(path, b"2")
+        except ExistsError:
+            with _proven_lock:
+                _proven.add(key)
+            return
         finally:
-            self.delete(path)
+            with contextlib.suppress(StoreError):
+                self.delete(path)
         raise UnsupportedError(
             f"{self.root}: this endpoint ignores 'If-None-Match', so two writers could overwrite "
             "each other's versions; use an external manifest store (s3+ddb://… or manifest_store=)"
             " or a commit_lock"
         )
-
-    def _is_same(self, path: str, content: bytes) -> bool:
-        """Say whether the object that is in the way was written by a lost attempt of ours."""
-        try:
-            return self.read(path) == content
-        except FileNotFoundInStoreError:
-            return False
 
     def _size(self, path: str) -> int:
         key = self._prefix + path

@@ -1,32 +1,73 @@
-"""What a store's refusal means, and what the user can do about it.
+"""Translate errors of the client library into errors of this library.
 
 The client library gives long texts that hold the answer of the service. The status and the code in
-it tell the cause; each known cause has one sentence that says what to set.
+it tell the cause; each known cause has one sentence that says what to set. The text goes on with
+details of the connection, which tell whether the request was sent at all.
 """
 
 import re
+from datetime import UTC, datetime
+from enum import Enum
 from typing import NamedTuple
 
 from lancetable.errors import ExistsError, FileNotFoundInStoreError, LanceTableError, StoreError
+from lancetable.store.secrets import quoted
 
 _STATUS = re.compile(r"status code: (\d{3})")
-_CODE = re.compile(r"<Code>(\w+)</Code>")
+_CODE = re.compile(r"<Code>(\w{1,100})</Code>")
 _TEXT = re.compile(r"<Message>([^<]*)</Message>")
+_KIND = re.compile(r"HttpError \{\s+kind: (\w+)")
+_REASON = re.compile(r'(?:message|error): "([^"]*)"')
+_RETRIES = re.compile(r"\bretries: (\d+),")
+_CALLER = re.compile(r"(?i)user|account|access_?key|auth")
+"""Occurs in codes of an answer 404 that mean the caller, not the object."""
+_SAS_EXPIRY = re.compile(r"[?&]se=([^&\s]+)")
 _DETAILS = "\n\nDebug source"
 _PROVIDER = "credential provider"
 _METADATA = "169.254.169.254"
 """Where a machine in a cloud is asked for credentials when none were given."""
 _NO_CREDENTIALS = (
-    "no credentials were found; set them in storage_options or in the environment, or set "
-    "skip_signature=true for public data"
+    "no credentials were found; set them in storage_options or in the environment. "
+    "skip_signature=true serves for reading public data only"
 )
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
+_REFUSED = frozenset({429})
+"""Transient answers that say that nothing was done."""
+_UNKNOWN_HOST = "Name or service not known"
+_LONGEST = 20_000
+"""Characters of an error's text that are looked at."""
+
+
+class Verb(Enum):
+    """What a request does, and the permissions it needs on S3, Google and Azure."""
+
+    READ = ("reading", "s3:GetObject", "storage.objects.get", "Read")
+    LIST = ("listing", "s3:ListBucket", "storage.objects.list", "List")
+    WRITE = ("writing", "s3:PutObject", "storage.objects.create and .delete", "Write")
+    CREATE = ("creating objects", "s3:PutObject", "storage.objects.create", "Write")
+    COPY = ("copying", "s3:GetObject and s3:PutObject", "storage.objects.get and .create", "Write")
+    DELETE = ("deleting", "s3:DeleteObject", "storage.objects.delete", "Delete")
+
+    @property
+    def has_effect(self) -> bool:
+        """True for requests that change the store."""
+        return self not in {Verb.READ, Verb.LIST}
+
+    def permission(self, place: str) -> str:
+        """Return the permission that the service of an address asks for."""
+        _, s3, google, azure = self.value
+        scheme = place.partition("://")[0]
+        if scheme.startswith("s3"):
+            return s3
+        return google if scheme in {"gs", "gcs"} else azure
+
 
 # Causes that a service names itself, and what helps; the first that is found counts.
 _EXPIRED = "the credentials have expired; get new ones, or pass a credential provider"
 _REGION = "the bucket is in another region; set aws_region to it"
+_NO_BUCKET = "there is no such bucket; check its name, the region and the endpoint"
 _CAUSES = {
-    "NoSuchBucket": "there is no such bucket; check its name, the region and the endpoint",
+    "NoSuchBucket": _NO_BUCKET,
     "ContainerNotFound": "there is no such container; check its name and the account",
     "InvalidAccessKeyId": "the key is not known; set aws_access_key_id, or check the endpoint",
     "SignatureDoesNotMatch": "the secret does not belong to the key; set aws_secret_access_key",
@@ -37,31 +78,27 @@ _CAUSES = {
     "AuthorizationHeaderMalformed": "the region is wrong; set aws_region to that of the bucket",
     "PermanentRedirect": _REGION,
     "IllegalLocationConstraintException": _REGION,
-    "InvalidBucketName": "buckets cannot be called so; check the address",
+    "InvalidBucketName": "the bucket name is not valid; check the address",
     "AuthenticationFailed": (
         "the account key, the SAS token or this machine's clock is wrong; set "
         "azure_storage_account_key or azure_storage_sas_token"
     ),
     "AuthorizationFailure": (
-        "the account does not let this caller in; check azure_storage_account_key and its firewall"
-    ),
-    "AuthorizationPermissionMismatch": (
-        "the SAS token or the role lacks a permission; grant reading, listing and writing"
+        "the account does not let this caller in; check azure_storage_account_key or "
+        "azure_storage_sas_token, and the firewall of the account"
     ),
     "InvalidAuthenticationInfo": "the token is not valid or has expired; get a new one",
-    "AccessDenied": (
-        "the credentials do not allow it; grant reading, listing and writing of the bucket"
-    ),
     "NotImplemented": (
         "the service does not offer this kind of request; use an external manifest store"
     ),
 }
+_DENIED = frozenset({"AccessDenied", "AuthorizationPermissionMismatch"})
 _STATUSES = {
     301: _REGION,
     401: "the service does not know the caller; set credentials in storage_options",
-    403: "the credentials do not allow it; set others, or grant reading, listing and writing",
-    404: "there is no such bucket; check its name, the region and the endpoint",
 }
+_MISSING = frozenset({"NoSuchKey", "BlobNotFound", "ResourceNotFound", "NotFound", ""})
+"""Codes of an answer 404 that mean the object itself."""
 
 
 class Refusal(NamedTuple):
@@ -70,64 +107,140 @@ class Refusal(NamedTuple):
     status: int | None
     code: str
     text: str
+    kind: str = ""
+    """How a request without an answer failed, in the words of the client library."""
+    details: str = ""
 
     @property
     def is_transient(self) -> bool:
         """True when the same request may work a little later."""
+        if self.kind == "Panic" or "builder error" in self.text or _UNKNOWN_HOST in self.details:
+            return False
         return self.status is None or self.status in _TRANSIENT
+
+    @property
+    def may_have_worked(self) -> bool:
+        """True unless it is known that this attempt had no effect."""
+        retries = _RETRIES.search(self.details)
+        if retries is not None and int(retries.group(1)):
+            return True
+        if self.status is None:
+            return self.kind != "Connect" and "builder error" not in self.text
+        return self.status in _TRANSIENT - _REFUSED
+
+
+def is_client_error(cause: BaseException) -> bool:
+    """Say whether an exception comes from the client library, whose panics are no Exception."""
+    if isinstance(cause, MemoryError):
+        return False
+    return isinstance(cause, Exception) or type(cause).__name__ == "PanicException"
 
 
 def read_refusal(cause: BaseException) -> Refusal:
     """Read the status and the code of an answer out of an error's text."""
-    text = str(cause).partition(_DETAILS)[0]
+    text, _, details = str(cause).partition(_DETAILS)
+    text, details = text[:_LONGEST], details[:_LONGEST]
+    if type(cause).__name__ == "PanicException":
+        return Refusal(None, "", text, "Panic")
     status = _STATUS.search(text)
     code = _CODE.search(text)
-    name = code.group(1) if code else next((one for one in _CAUSES if one in text), "")
+    known = (*_CAUSES, *_DENIED)
+    answer = text.partition(" - ")[2] or text
+    name = code.group(1) if code else next((one for one in known if one in answer), "")
     if "redirect without LOCATION" in text:
         return Refusal(301, "PermanentRedirect", text)
-    return Refusal(int(status.group(1)) if status else None, name, text)
+    kind = _KIND.search(details)
+    number = int(status.group(1)) if status else None
+    return Refusal(number, name, text, kind.group(1) if kind else "", details)
 
 
-def translated(cause: BaseException, place: str) -> LanceTableError:
+def translated(cause: BaseException, place: str, verb: Verb = Verb.READ) -> LanceTableError:
     """Return the error of this library for one of the client library; ``place`` is the object."""
     refusal = read_refusal(cause)
     kind = type(cause).__name__
     if kind == "AlreadyExistsError":
         return ExistsError(f"{place}: there is such an object already")
     is_missing = isinstance(cause, FileNotFoundError) or kind == "NotFoundError"
-    if is_missing and refusal.code not in {"NoSuchBucket", "ContainerNotFound"}:
+    is_object = refusal.code not in _CAUSES and not _CALLER.search(refusal.code)
+    if is_missing and is_object and verb not in {Verb.WRITE, Verb.CREATE}:
         return FileNotFoundInStoreError(f"{place}: there is no such object")
-    advice = _advice(refusal)
+    advice = _advice(refusal, place, verb)
     if advice is not None:
         return StoreError(f"{place}: {advice}", is_certain=True)
     if refusal.status is None:
-        return StoreError(f"{place}: {_connection(refusal.text)}")
+        certain = not refusal.is_transient and not refusal.may_have_worked
+        return StoreError(f"{place}: {_connection(refusal)}", is_certain=certain)
     told = _TEXT.search(refusal.text)
-    what = told.group(1) if told else refusal.text.rpartition(" - ")[2][:200].strip()
+    what = quoted(told.group(1) if told else refusal.text.rpartition(" - ")[2])
+    named = f" ({refusal.code})" if refusal.code and refusal.code not in what else ""
     certain = not refusal.is_transient
     hint = "" if certain else "; it was tried again in vain, try later"
     return StoreError(
-        f"{place}: the store answered {refusal.status}, {what}{hint}", is_certain=certain
+        f"{place}: the store answered {refusal.status}, {what}{named}{hint}", is_certain=certain
     )
 
 
-def _advice(refusal: Refusal) -> str | None:
+def _advice(refusal: Refusal, place: str, verb: Verb) -> str | None:
     """Say what helps, when the cause is known; then it is certain that nothing was done."""
     if _PROVIDER in refusal.text:
         told = refusal.text.partition(_PROVIDER)[2].strip(" :\n").partition("\n")[0]
-        return f"the credential provider failed: {told}"
+        return f"the credential provider failed: {quoted(told)}"
     if _METADATA in refusal.text:
-        return _NO_CREDENTIALS
-    advice = _CAUSES.get(refusal.code) or _STATUSES.get(refusal.status or 0)
+        return _NO_CREDENTIALS if refusal.status not in _TRANSIENT else None
+    expired = _expired_sas(refusal)
+    if expired is not None:
+        return expired
+    if refusal.code in _DENIED or (refusal.status == 403 and refusal.code not in _CAUSES):
+        advice: str | None = (
+            f"the credentials do not allow {verb.value[0]}; grant {verb.permission(place)}, or set "
+            "other credentials"
+        )
+    elif refusal.status == 404 and refusal.code in _MISSING:
+        advice = _NO_BUCKET
+    elif refusal.status == 404 and _CALLER.search(refusal.code):
+        advice = _CAUSES["InvalidAccessKeyId"]
+    else:
+        advice = _CAUSES.get(refusal.code) or _STATUSES.get(refusal.status or 0)
     if advice is None or not refusal.code:
         return advice
     return f"{advice} ({refusal.code})"
 
 
-def _connection(text: str) -> str:
-    first = text.partition("\n")[0]
-    if "builder error" in text:
+def _expired_sas(refusal: Refusal) -> str | None:
+    """Name the time at which a SAS token expired, when that is why a request was refused."""
+    found = _SAS_EXPIRY.search(refusal.text)
+    if found is None or refusal.status not in {401, 403}:
+        return None
+    text = found.group(1).replace("%3A", ":").replace("%3a", ":")
+    try:
+        expiry = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if expiry.tzinfo is None:
+        expiry = expiry.replace(tzinfo=UTC)
+    if expiry > datetime.now(UTC):
+        return None
+    return f"the SAS token expired at {text}; set azure_storage_sas_token to a new one"
+
+
+def _connection(refusal: Refusal) -> str:
+    if refusal.kind == "Panic":
+        return (
+            f"the store client rejected the address or a setting ({quoted(refusal.text)}); check "
+            "the bucket name and the endpoint"
+        )
+    if "builder error" in refusal.text:
         return "the endpoint is no https address; set allow_http=true to allow http"
-    if "error sending request" in text or "connect" in text.lower():
-        return "the store cannot be reached; check the endpoint, the network and allow_http"
-    return f"the request failed: {first[:300]}"
+    reason = _REASON.search(refusal.details)
+    why = reason.group(1) if reason else refusal.kind
+    if _UNKNOWN_HOST in refusal.details:
+        return f"the host name of the store is not known; check the endpoint ({quoted(why)})"
+    if refusal.kind == "Timeout":
+        return "the store did not answer in time; check the endpoint, or raise read_timeout"
+    if "error sending request" in refusal.text or "connect" in refusal.text.lower():
+        reason_given = f" ({quoted(why)})" if why else ""
+        return (
+            "the store cannot be reached; check the endpoint, the network and "
+            f"allow_http{reason_given}"
+        )
+    return f"the request failed: {quoted(refusal.text.partition(chr(10))[0])}"

@@ -7,9 +7,11 @@ understood, too. Everything that is not said is taken from the environment of th
 ======================  ==========================================================================
 setting of our own      meaning
 ======================  ==========================================================================
-``request_timeout``     seconds that one request may take
+``connect_timeout``     seconds that opening a connection may take
+``read_timeout``        seconds without a byte of an answer after which an attempt has failed
+``request_timeout``     seconds that one attempt may take in all
 ``retry_timeout``       seconds after which a request that keeps failing is given up
-``max_retries``         how often a request is repeated at most
+``max_retries``         how often a request is repeated at most; only the time counts when not said
 ``max_requests``        how many requests of one process are under way at a time
 ``part_bytes``          size of the parts that large files are uploaded in
 ``upload_parts``        how many parts of one file are uploaded at a time
@@ -24,6 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from enum import Enum
+from math import isfinite
 
 from lancetable.errors import InputError
 
@@ -45,9 +48,11 @@ class Service(Enum):
 class Limits:
     """How requests are made: sizes, numbers and times."""
 
+    connect_timeout: float = 5.0
+    read_timeout: float = 20.0
     request_timeout: float = 60.0
-    retry_timeout: float = 180.0
-    max_retries: int = 10
+    retry_timeout: float = 60.0
+    max_retries: int | None = None
     max_requests: int = 64
     part_bytes: int = 16 * MiB
     upload_parts: int = 4
@@ -70,9 +75,9 @@ class Settings:
 
 _PREFIXES = {Service.S3: "aws_", Service.GCS: "google_", Service.AZURE: "azure_storage_"}
 _CLIENT_NAMES = """
-allow_http allow_invalid_certificates connect_timeout http1_only http2_only pool_idle_timeout
+allow_http allow_invalid_certificates http1_only http2_only pool_idle_timeout
 pool_max_idle_per_host proxy_url proxy_ca_certificate proxy_excludes root_certificate
-randomize_addresses read_timeout timeout user_agent
+randomize_addresses user_agent
 """
 _S3_NAMES = """
 access_key_id endpoint endpoint_url_s3 bucket checksum_algorithm conditional_put
@@ -140,8 +145,11 @@ _SYNONYMS: dict[Service, dict[str, str | None]] = {
 _LIMITS = {
     "client_max_retries": "max_retries",
     "client_retry_timeout": "retry_timeout",
+    "timeout": "request_timeout",
     **{one.name: one.name for one in fields(Limits)},
 }
+_UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0}
+"""Longest ending first."""
 PROVIDER = "credential_provider"
 ELSEWHERE = frozenset({"dynamodb_endpoint", "dynamodb_endpoint_url", PROVIDER})
 """Settings that other modules read from the same mapping."""
@@ -208,16 +216,24 @@ def _limits(given: Mapping[str, str]) -> Limits:
         if one.name == "cache_dir":
             values[one.name] = text
             continue
-        number = _number(one.name, text)
+        number = _seconds(text) if one.name.endswith("timeout") else _number(text)
+        if number < (0 if one.name == "max_retries" else 1e-3):
+            raise InputError(f"the storage option {one.name!r} is {text!r}; give a number above 0")
         values[one.name] = number if one.name.endswith("timeout") else int(number)
     return Limits(**values)  # type: ignore[arg-type]
 
 
-def _number(name: str, text: str) -> float:
+def _number(text: str) -> float:
+    """Return a finite number, or a negative one for text that is none."""
     try:
-        number = float(text.strip().removesuffix("s"))
+        number = float(text)
     except ValueError:
-        number = -1.0
-    if number < (0 if name == "max_retries" else 1e-3):
-        raise InputError(f"the storage option {name!r} is {text!r}; give a number above 0")
-    return number
+        return -1.0
+    return number if isfinite(number) else -1.0
+
+
+def _seconds(text: str) -> float:
+    """Return a time as object_store writes it, such as ``500ms`` or ``1m``; seconds if unmarked."""
+    text = text.strip().lower()
+    unit = next((one for one in _UNITS if text.endswith(one)), "")
+    return _number(text.removesuffix(unit)) * _UNITS.get(unit, 1.0)

@@ -3,6 +3,10 @@
 Bytes are collected until they make a part. With the first full part a thread begins the upload and
 takes further parts from a short queue, so that no more than a few parts are in memory. When the
 file is given up the upload is, too, and nothing of it stays.
+
+The answer to the last request of an upload may be lost, and services refuse its repetition because
+the upload is finished. So an upload that failed at its end has worked when the object is there with
+its full size: nobody else uses its name, and services create it whole or not at all.
 """
 
 import contextlib
@@ -12,27 +16,39 @@ from collections.abc import Iterator, Sequence
 
 from lancetable.errors import LanceTableError, StoreError
 from lancetable.store.base import Bytes
-from lancetable.store.client import Client
-from lancetable.store.fetch import repeated
-from lancetable.store.refusals import translated
-from lancetable.store.settings import Limits
+from lancetable.store.client import Connection
+from lancetable.store.refusals import Verb, is_client_error, translated
+from lancetable.store.repeat import repeated
 
 
 class _GivenUpError(Exception):
     """Ends an upload from inside; the client then tells the store to forget the parts."""
 
 
+def put_whole(connection: Connection, key: str, content: bytes, place: str) -> None:
+    """Write an object by one request, replacing one that is there."""
+    client = connection.client_for(len(content))
+    repeated(
+        lambda: client.put(key, content, use_multipart=False),
+        place,
+        connection.settings.limits,
+        Verb.WRITE,
+    )
+
+
 class Upload:
     """A file that becomes an object when it is closed."""
 
-    def __init__(self, client: Client, key: str, limits: Limits, place: str) -> None:
-        self._client = client
+    def __init__(self, connection: Connection, key: str, place: str) -> None:
+        self._connection = connection
         self._key = key
-        self._limits = limits
+        self._limits = connection.settings.limits
         self._place = place
         self._held: list[bytes] = []
         self._held_bytes = 0
+        self._size = 0
         self._parts: _Parts | None = None
+        self._may_be_there = False
         self._is_done = False
 
     def write(self, parts: Sequence[Bytes]) -> None:
@@ -46,6 +62,7 @@ class Upload:
             content = bytes(part)
             self._held.append(content)
             self._held_bytes += len(content)
+            self._size += len(content)
             if self._held_bytes >= self._limits.part_bytes:
                 self._send()
 
@@ -57,17 +74,14 @@ class Upload:
         """
         if self._is_done:
             return
+        self._may_be_there = True
         if self._parts is None:
             content = b"".join(self._held)
-            repeated(
-                lambda: self._client.put(self._key, content, use_multipart=False),
-                self._place,
-                self._limits,
-            )
+            put_whole(self._connection, self._key, content, self._place)
         else:
             if self._held:
                 self._send()
-            self._parts.finish()
+            self._finish(self._parts)
         self._is_done = True
         self._held.clear()
 
@@ -76,14 +90,31 @@ class Upload:
         self._held.clear()
         if self._parts is not None and not self._is_done:
             self._parts.give_up()
-        elif self._is_done:
+        if self._may_be_there:
+            client = self._connection.client
             with contextlib.suppress(LanceTableError):
-                repeated(lambda: self._client.delete(self._key), self._place, self._limits)
+                repeated(lambda: client.delete(self._key), self._place, self._limits, Verb.DELETE)
+        self._may_be_there = False
         self._is_done = True
+
+    def _finish(self, parts: "_Parts") -> None:
+        try:
+            parts.finish()
+        except LanceTableError:
+            if not self._is_whole():
+                raise
+
+    def _is_whole(self) -> bool:
+        client = self._connection.client
+        try:
+            found = repeated(lambda: client.head(self._key), self._place, self._limits)
+        except LanceTableError:
+            return False
+        return int(found["size"]) == self._size
 
     def _send(self) -> None:
         if self._parts is None:
-            self._parts = _Parts(self._client, self._key, self._limits, self._place)
+            self._parts = _Parts(self._connection, self._key, self._place)
         held, self._held, self._held_bytes = self._held, [], 0
         self._parts.add(held)
 
@@ -91,13 +122,15 @@ class Upload:
 class _Parts:
     """An upload under way in a thread of its own."""
 
-    def __init__(self, client: Client, key: str, limits: Limits, place: str) -> None:
+    def __init__(self, connection: Connection, key: str, place: str) -> None:
+        self._connection = connection
+        self._key = key
         self._place = place
+        self._limits = connection.settings.limits
         self._queue: queue.Queue[list[bytes] | _GivenUpError | None] = queue.Queue(1)
+        self._has_begun = False
         self._error: BaseException | None = None
-        self._thread = threading.Thread(
-            target=self._run, args=(client, key, limits), name="lancetable-upload", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, name="lancetable-upload", daemon=True)
         self._thread.start()
 
     def add(self, part: list[bytes]) -> None:
@@ -129,27 +162,41 @@ class _Parts:
         self._thread.join()
 
     def _failure(self) -> LanceTableError:
-        if self._error is None:
+        error = self._error
+        if isinstance(error, LanceTableError):
+            return error
+        if error is None:
             return StoreError(f"{self._place}: the upload ended early")
-        return translated(self._error, self._place)
+        return StoreError(f"{self._place}: the upload failed, {type(error).__name__}: {error}")
 
-    def _run(self, client: Client, key: str, limits: Limits) -> None:
+    def _run(self) -> None:
         try:
-            client.put(
-                key,
+            # The request that begins an upload is not repeated by the client for every service.
+            repeated(self._attempt, self._place, self._limits, Verb.WRITE)
+        except BaseException as cause:
+            self._error = cause
+
+    def _attempt(self) -> None:
+        try:
+            self._connection.uploader.put(
+                self._key,
                 self._feed(),
                 use_multipart=True,
-                chunk_size=limits.part_bytes,
-                max_concurrency=limits.upload_parts,
+                chunk_size=self._limits.part_bytes,
+                max_concurrency=self._limits.upload_parts,
             )
         except _GivenUpError:
             return
         except BaseException as cause:
-            self._error = cause
+            if not self._has_begun or not is_client_error(cause):
+                raise
+            # The parts that were taken are not at hand any more.
+            raise translated(cause, self._place, Verb.WRITE) from None
 
     def _feed(self) -> Iterator[bytes]:
         while True:
             part = self._queue.get()
+            self._has_begun = True
             if part is None:
                 return
             if isinstance(part, _GivenUpError):

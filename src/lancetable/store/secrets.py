@@ -1,0 +1,37 @@
+"""Remove secrets from text that is shown to people: addresses, messages and log lines."""
+
+import re
+
+HIDDEN = "***"
+MOST_CHARACTERS = 300
+"""Longest part of a message that comes from a server or a client library."""
+
+# Order matters: a header may hold what looks like a query parameter.
+_PATTERNS = (
+    # user:password@host; a container or account before '@' has no colon.
+    (re.compile(r"(://)[^/\s:@]*:[^/\s@]*@"), rf"\1{HIDDEN}@"),
+    (re.compile(r"(?i)\b(bearer|basic|sharedkey|aws4-hmac-sha256)\s+[^\s\"'<>]+"), rf"\1 {HIDDEN}"),
+    (
+        re.compile(
+            r"(?i)([?&;]|\b)((?:x-amz-|x-goog-)?(?:sig|signature|credential|security-token|"
+            r"session[-_]token|access[-_]?token|sas[-_]?token|account[-_]?key|secret[-_]access[-_]key|"
+            r"client[-_]secret|password)\s*[=:]\s*)(?!\*\*\*)[^&;\s\"'<>]+"
+        ),
+        rf"\1\2{HIDDEN}",
+    ),
+)
+
+
+def hide_secrets(text: str) -> str:
+    """Return the text with passwords, signatures, keys and tokens replaced by ``***``."""
+    for pattern, shown in _PATTERNS:
+        text = pattern.sub(shown, text)
+    return text
+
+
+def quoted(text: str, most: int = MOST_CHARACTERS) -> str:
+    """Return foreign text in a form fit for a message: one short line without secrets."""
+    # Cut first: a secret that the cut divides is still recognised by how it begins.
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * most]).split())
+    line = hide_secrets(line)
+    return line if len(line) <= most else f"{line[: most - 1]}…"
