@@ -190,8 +190,8 @@ class ObjectStore:
                 # The service reported a conflict, but nobody holds the name, or not any more.
                 if not request.wait():
                     raise StoreError(
-                        f"{self._shown(path)}: the store keeps reporting a conflict, although there "
-                        "is no such object; try later",
+                        f"{self._shown(path)}: the store keeps reporting a conflict, although "
+                        "there is no such object; try later",
                         is_certain=not request.is_unanswered,
                     ) from None
             else:
