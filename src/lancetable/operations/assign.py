@@ -21,6 +21,7 @@ from lancetable.expression.cast import cast
 from lancetable.expression.coerce import is_text
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.project import resolve, split_path
+from lancetable.format.schema.types import without_extensions
 from lancetable.operations.casts import CastPlanner, Step, as_type
 from lancetable.operations.fit import refuse_nulls, write_type
 
@@ -191,8 +192,7 @@ def exact_cast(path: str, array: pa.Array, target: pa.DataType) -> pa.Array:
     Raises:
         InputError: a value has no equal in that type.
     """
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
+    array = without_extensions(array)
     if array.type == target:
         return array
     if _types.is_null(array.type):

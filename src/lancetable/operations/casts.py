@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancetable.errors import InputError
-from lancetable.format.schema.types import relabel
+from lancetable.format.schema.types import relabel, storage_type, without_extensions
 
 Step: TypeAlias = Callable[[pa.Array], pa.Array]
 _MANTISSA = {16: 11, 32: 24, 64: 53}
@@ -47,6 +47,9 @@ class CastPlanner:
         """Return how arrays become the target type, ``None`` when they are or cannot be."""
         if source == target:
             return None
+        bare = storage_type(source)
+        if bare != source:
+            return _then(without_extensions, self.plan(path, bare, target))
         for kind in (self._plan_wrapped, self._plan_nested, self._plan_scalar):
             is_planned, step = kind(path, source, target)
             if is_planned:
@@ -58,10 +61,7 @@ class CastPlanner:
     def _plan_wrapped(
         self, path: str, source: pa.DataType, target: pa.DataType
     ) -> tuple[bool, Step | None]:
-        """Extensions, runs and dictionaries stand around the values that count."""
-        if isinstance(source, pa.BaseExtensionType):
-            inner = self.plan(path, source.storage_type, target)
-            return True, None if inner is None else _then(_storage, inner)
+        """Runs and dictionaries stand around the values that count."""
         if _types.is_null(source):
             self.notes.append(CastNote(path, source, target))
             return True, lambda array: pa.nulls(len(array), target)
@@ -201,10 +201,6 @@ def _then(first: Step, second: Step | None) -> Step:
     if second is None:
         return first
     return lambda array: second(first(array))
-
-
-def _storage(array: pa.Array) -> pa.Array:
-    return array.storage if isinstance(array, pa.ExtensionArray) else array
 
 
 def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:

@@ -18,7 +18,7 @@ from lancetable.commit.touched import data_files
 from lancetable.format.manifest import DataFile, Fragment
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.project import project_ids
-from lancetable.format.schema.types import arrow_type
+from lancetable.format.schema.types import arrow_type, without_extensions
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.writer import WriteOptions, remove_fragments
 from lancetable.operations.changes import ChangeOptions
@@ -223,8 +223,7 @@ def _spread(array: pa.Array, places: Offsets, rows: int, filler: pa.Array | None
     """Return values at their places among more rows, the others null or the filler."""
     order = np.full(rows, len(array), np.int64)
     order[places] = np.arange(len(array))
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
+    array = without_extensions(array)
     if filler is not None:
         return pa.concat_arrays([array, filler]).take(pa.array(order))
     return array.take(pa.array(order, mask=order == len(array)))
@@ -243,8 +242,7 @@ def _nested(field: Field, values: Mapping[int, pa.Array], batch: pa.RecordBatch)
 
 
 def _inside(field: Field, values: Mapping[int, pa.Array], parent: pa.Array) -> pa.Array:
-    if isinstance(parent, pa.ExtensionArray):
-        parent = parent.storage
+    parent = without_extensions(parent)
     children = [
         values[child.id]
         if child.id in values

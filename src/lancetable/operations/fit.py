@@ -14,7 +14,7 @@ import pyarrow as pa
 from lancetable.errors import InputError, SchemaError
 from lancetable.file.blobs import written_type
 from lancetable.format.schema.model import BLOB_KEY, BLOB_V2, EXTENSION_NAME, Field, Schema
-from lancetable.format.schema.types import arrow_type
+from lancetable.format.schema.types import arrow_type, without_extensions
 from lancetable.operations.casts import CastNote, CastPlanner, Mismatch, Step
 
 RESERVED = frozenset(
@@ -219,8 +219,7 @@ def refuse_nulls(array: pa.Array, field: Field, path: str) -> None:
         )
     if not field.children or field.is_blob_v2 or not any(map(_has_required, field.children)):
         return
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
+    array = without_extensions(array)
     if field.logical_type == "map":
         array = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
     if pa.types.is_struct(array.type):

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancetable.errors import SchemaError
+from lancetable.format.schema.types import storage_type
 from lancetable.operations.casts import CastPlanner, Step
 from lancetable.operations.parts import Offsets
 
@@ -19,6 +20,7 @@ _types = pa.types
 
 def kept_type(type_: pa.DataType) -> pa.DataType:
     """Return the type in which values of a type can be kept."""
+    type_ = storage_type(type_)
     if _types.is_string_view(type_):
         return pa.large_string()
     if _types.is_binary_view(type_):

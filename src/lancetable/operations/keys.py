@@ -24,6 +24,7 @@ from lancetable.commit.transaction import BloomFilter, ExactKeys, KeyFilter
 from lancetable.errors import InputError
 from lancetable.format.encoding.kernels.ordering import ascending_order
 from lancetable.format.encoding.kernels.probing import mark_keys
+from lancetable.format.schema.types import without_extensions
 from lancetable.operations.xxhash import Hashes, hash_binary, hash_words
 
 _types = pa.types
@@ -50,8 +51,7 @@ def comparable(array: pa.Array, name: str) -> pa.Array:
     Raises:
         InputError: the column is of a type that cannot be a key.
     """
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
+    array = without_extensions(array)
     type_ = array.type
     if _types.is_dictionary(type_):
         return comparable(array.dictionary_decode(), name)

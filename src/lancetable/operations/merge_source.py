@@ -13,6 +13,7 @@ from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError, SchemaError
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import resolve, split_path
+from lancetable.format.schema.types import storage_type
 from lancetable.operations.casts import Step
 from lancetable.operations.clauses import Clause, source_columns
 from lancetable.operations.fit import Fit, fit
@@ -85,9 +86,11 @@ def plan_source(
             f"the source has columns that are not in the table: {ignored}; leave them out or use "
             "with_schema_evolution() to add them"
         )
-    planned = fit(pa.schema([source.field(name) for name in fitted]), schema, is_complete=False)
-    empty = pa.schema([source.field(name) for name in fitted]).empty_table().to_batches()
-    sample = planned.apply(_first(empty, source, fitted))
+    chosen = pa.schema([source.field(name) for name in fitted])
+    planned = fit(chosen, schema, is_complete=False)
+    # Arrow makes no empty arrays of extension types inside others.
+    bare = pa.schema([field.with_type(storage_type(field.type)) for field in chosen])
+    sample = fit(bare, schema, is_complete=False).apply(_empty(bare))
     fields = [
         *(
             pa.field(name, array.type)
@@ -103,12 +106,7 @@ def _names(planned: Fit) -> list[str]:
     return [field.name for field in planned.schema.fields]
 
 
-def _first(
-    batches: list[pa.RecordBatch], source: pa.Schema, names: Sequence[str]
-) -> pa.RecordBatch:
-    if batches:
-        return batches[0]
-    schema = pa.schema([source.field(name) for name in names])
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 

@@ -21,6 +21,7 @@ from lancetable.expression import Expression
 from lancetable.format.manifest import Fragment
 from lancetable.format.manifest.roaring import encode_bitmap
 from lancetable.format.schema.model import Schema
+from lancetable.format.schema.types import without_extensions
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.writer import WriteOptions, remove_fragments
 from lancetable.operations.assign import Assignment, parse_assignments
@@ -152,11 +153,8 @@ def _rewritten(
 
 def overlaid(old: pa.Array, new: pa.Array, places: Offsets) -> pa.Array:
     """Return values of two arrays: places past the end of the first count in the second."""
-    if isinstance(old, pa.ExtensionArray):
-        old = old.storage
-    if isinstance(new, pa.ExtensionArray):
-        new = new.storage
-    return pa.concat_arrays([old, new]).take(pa.array(places))
+    both = [without_extensions(old), without_extensions(new)]
+    return pa.concat_arrays(both).take(pa.array(places))
 
 
 def _batch(pieces: list[list[pa.Array]], names: tuple[str, ...]) -> pa.RecordBatch:

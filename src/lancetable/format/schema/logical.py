@@ -202,7 +202,9 @@ def logical_type(arrow: pa.DataType, name: str) -> str:
     Raises:
         SchemaError: the format has no such type.
     """
-    text = _TEXTS.get(arrow) or _container_text(arrow) or _parametric_text(arrow, name)
+    text = None
+    if not isinstance(arrow, pa.BaseExtensionType):  # which may have no hash
+        text = _TEXTS.get(arrow) or _container_text(arrow) or _parametric_text(arrow, name)
     if text is None:
         raise SchemaError(
             f"column {name!r} has type {arrow}, which the format cannot store; cast it first"
@@ -239,9 +241,15 @@ def _parametric_text(arrow: pa.DataType, name: str) -> str | None:
     return None
 
 
+def _extension_name(field: pa.Field) -> str:
+    if isinstance(field.type, pa.BaseExtensionType):
+        return str(field.type.extension_name)
+    return str((field.metadata or {}).get(EXTENSION_NAME.encode(), b"").decode("utf-8", "replace"))
+
+
 def _fixed_size_list_text(arrow: pa.DataType, name: str) -> str | None:
     item = arrow.value_field
-    if (item.metadata or {}).get(EXTENSION_NAME.encode()) == BFLOAT16.encode():
+    if _extension_name(item) == BFLOAT16:
         return f"fixed_size_list:{BFLOAT16}:{arrow.list_size}"
     element = logical_type(item.type, name)
     if element in _NO_FIXED_SIZE or element.startswith("dict:"):

@@ -19,6 +19,7 @@ from lancetable.format.schema.logical import (
     split_fixed_size_list,
 )
 from lancetable.format.schema.model import (
+    BFLOAT16,
     BLOB_KEY,
     BLOB_V2,
     EXTENSION_METADATA,
@@ -148,13 +149,68 @@ def arrow_schema(schema: Schema) -> pa.Schema:
 
 
 def _is_extended(field: Field) -> bool:
-    return field.is_json or EXTENSION_NAME in field.metadata or bool(field.extension_name)
+    return (
+        field.is_json
+        or EXTENSION_NAME in field.metadata
+        or bool(field.extension_name)
+        or BFLOAT16 in field.logical_type
+    )
 
 
 def relabel(array: pa.Array, type: pa.DataType) -> pa.Array:  # noqa: A002 - pyarrow's word
     """Return the same buffers under another type of the same layout, without a copy."""
-    schema_capsule = type.__arrow_c_schema__()
+    found = _imported(array, type)
+    if found.type == type:
+        return found
+    # A field of a storage type may still name its extension, which pyarrow then puts in its place.
+    return _imported(array, _rebuilt(type, _bare_field))
+
+
+def _imported(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    schema_capsule = type_.__arrow_c_schema__()
     return pa.Array._import_from_c_capsule(schema_capsule, array.__arrow_c_array__()[1])  # noqa: SLF001
+
+
+def without_extensions(array: pa.Array) -> pa.Array:
+    """Return the same buffers in storage types, at every depth."""
+    type_ = storage_type(array.type)
+    return array if type_ == array.type else relabel(array, type_)
+
+
+def storage_type(type_: pa.DataType) -> pa.DataType:
+    """Return a type with the storage of every extension type in it."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return storage_type(type_.storage_type)
+    if pa.types.is_dictionary(type_):
+        values = storage_type(type_.value_type)
+        return pa.dictionary(type_.index_type, values, ordered=type_.ordered)
+    return _rebuilt(type_, _storage_field)
+
+
+def _storage_field(field: pa.Field) -> pa.Field:
+    return field.with_type(storage_type(field.type))
+
+
+def _bare_field(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, _rebuilt(field.type, _bare_field), field.nullable)
+
+
+def _rebuilt(type_: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+    """Return a nested type with each of its fields changed; any other type as it is."""
+    types = pa.types
+    if types.is_struct(type_):
+        return pa.struct([change(field) for field in type_])
+    if types.is_map(type_):
+        return pa.map_(
+            change(type_.key_field), change(type_.item_field), keys_sorted=type_.keys_sorted
+        )
+    if types.is_fixed_size_list(type_):
+        return pa.list_(change(type_.value_field), type_.list_size)
+    if types.is_list(type_):
+        return pa.list_(change(type_.value_field))
+    if types.is_large_list(type_):
+        return pa.large_list(change(type_.value_field))
+    return type_
 
 
 def has_same_layout(one: pa.DataType, other: pa.DataType) -> bool:
