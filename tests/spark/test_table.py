@@ -77,7 +77,7 @@ def test_merge_with_all_clauses(spark, table, path):
         .execute()
         .collect()
     )
-    assert [tuple(row) for row in counts] == [(6, 2, 3, 1)]
+    assert [tuple(row) for row in counts] == [(6, 2, 3, 1, 4, True)]
     assert rows(path) == [
         (0, "n0", 0),
         (1, "new", 11),

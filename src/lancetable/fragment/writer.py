@@ -238,10 +238,11 @@ class _Rolling:
     def _parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Cut a batch where files end; what a part adds to a file is small beside the file."""
         rows, options = batch.num_rows, self._options
-        most = rows
-        if rows > 1 and batch.nbytes * _SLICES_PER_FILE > options.max_bytes_per_file:
-            parts = batch.nbytes * _SLICES_PER_FILE / options.max_bytes_per_file
-            most = max(int(rows / parts), 1)
+        most, limit = rows, options.max_bytes_per_file
+        # A file takes a whole batch where it cannot take a row: no limit gives a file per row.
+        if rows > 1 and batch.nbytes <= limit * rows:
+            parts = batch.nbytes * _SLICES_PER_FILE / limit
+            most = max(int(rows / parts), 1) if parts > 1 else rows
         first = 0
         while first < rows:
             room = options.max_rows_per_file - (self._writer.rows if self._writer else 0)

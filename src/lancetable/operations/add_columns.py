@@ -8,7 +8,6 @@ Rows that others append meanwhile make it start again; files of unchanged fragme
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -21,10 +20,10 @@ from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import quote, split_path
 from lancetable.operations.assign import parse_assignments
 from lancetable.operations.changes import DEFAULTS, Altered, ChangeOptions, ColumnsResult
-from lancetable.operations.edit import added_field, refuse_name
+from lancetable.operations.edit import added_field
 from lancetable.operations.extend import Extension, first_batch
 from lancetable.operations.fit import refuse_names
-from lancetable.operations.grow import grown, numbered
+from lancetable.operations.grow import grown, numbered, refuse_known
 from lancetable.operations.joined import joined, names_addresses, refuse_moved_rows
 from lancetable.operations.makers import Function, FunctionMaker, SqlMaker
 from lancetable.operations.moved import target_of
@@ -62,9 +61,8 @@ def add_null_columns(
 
     def attempt(latest: Snapshot) -> Altered:
         manifest = latest.manifest
+        refuse_known(list(tops), manifest.schema.fields)
         schema = grown(manifest.schema, tops, next_field_id(manifest))
-        if schema is manifest.schema and tops.names:
-            refuse_name(tops.names[0], manifest.schema.fields)
         first = max(next_field_id(manifest), 1 + max(field.id for field in schema.walk()))
         schema, _ = _with_fields(schema, [one.name for one in parts], parts, first)
         check_stored(schema, table_options(manifest, options.write))
@@ -154,9 +152,7 @@ def add_columns_by(snapshot: Snapshot, function: Function, options: FunctionOpti
     made = _extend(
         snapshot, tuple(map(quote, wanted.names)), list(wanted), extension, options.change
     )
-    if options.checkpoint is not None:
-        for path in Path(options.checkpoint).glob("*.arrow"):
-            path.unlink()
+    maker.forget()
     return made
 
 

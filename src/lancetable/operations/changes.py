@@ -7,6 +7,7 @@ from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.fragment.writer import WriteOptions
 from lancetable.operations.casts import CastNote
+from lancetable.operations.result import VersionResult
 from lancetable.operations.runner import THREADS, Runner
 
 
@@ -23,28 +24,25 @@ DEFAULTS = ChangeOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteResult:
+class DeleteResult(VersionResult):
     """What a delete did; without a match there is no new version."""
 
-    version: int
     rows: int = 0
     attempts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateResult:
+class UpdateResult(VersionResult):
     """What an update did; without a match there is no new version."""
 
-    version: int
     rows: int = 0
     attempts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class MergeResult:
+class MergeResult(VersionResult):
     """What a merge did; without anything to do there is no new version."""
 
-    version: int
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
@@ -54,10 +52,9 @@ class MergeResult:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnsResult:
+class ColumnsResult(VersionResult):
     """What a change of columns did."""
 
-    version: int
     columns: tuple[str, ...] = ()
     """The columns it added or changed."""
     attempts: int = 1

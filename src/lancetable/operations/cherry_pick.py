@@ -37,6 +37,7 @@ from lancetable.operations.bring import bring
 from lancetable.operations.changes import ChangeOptions
 from lancetable.operations.fast_forward import PUBLISHED
 from lancetable.operations.replay import Replay, Replayed
+from lancetable.operations.result import VersionResult
 from lancetable.operations.retry import repeat
 from lancetable.operations.runner import THREADS, Runner
 from lancetable.operations.steps import own_files
@@ -57,10 +58,9 @@ class Pick(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PickResult:
+class PickResult(VersionResult):
     """What was picked; ``version`` is the latest one afterwards."""
 
-    version: int
     branch: str
     picks: tuple[Pick, ...] = ()
 
@@ -118,7 +118,9 @@ def cherry_pick(
             )
         picks.append(Pick(version, None if made is None else made.version))
         latest = made or latest
-    return Picked(latest, PickResult(latest.version, name, tuple(picks)))
+    is_new = any(one.version is not None for one in picks)
+    result = PickResult(latest.version, name, tuple(picks), is_new_version=is_new)
+    return Picked(latest, result)
 
 
 def _wanted(info: BranchInfo, newest: int, versions: Sequence[int] | None) -> list[int]:

@@ -14,6 +14,7 @@ from lancetable.commit.versions import listed
 from lancetable.errors import ExistsError
 from lancetable.format.manifest.codec import live_rows
 from lancetable.operations.bring import all_journeys, bring
+from lancetable.operations.result import VersionResult
 from lancetable.operations.runner import THREADS, Runner
 from lancetable.operations.steps import own_files
 from lancetable.store import TableLocation
@@ -21,10 +22,9 @@ from lancetable.store.copy import copy_object
 
 
 @dataclass(frozen=True, slots=True)
-class CloneResult:
+class CloneResult(VersionResult):
     """What a clone consists of."""
 
-    version: int
     rows: int | None
     files: int = 0
     """How many files were copied; none for a shallow clone."""

@@ -108,7 +108,7 @@ def run_plan(plan: CompactPlan, run: CompactRun = DEFAULT_RUN) -> Compacted:
         CommitError: the fragments did not become a version.
     """
     if not plan.groups:
-        return Compacted(plan.snapshot, CompactResult(plan.version))
+        return Compacted(plan.snapshot, CompactResult(plan.version, is_new_version=False))
     tasks = plan_tasks(plan)
     target = target_of(plan.snapshot)
     runner: Runner = _runner(plan.options, run)
@@ -219,6 +219,7 @@ def foreseen(plan: CompactPlan) -> CompactResult:
         deleted_rows=sum(group.deleted_rows for group in plan.groups),
         bytes_before=sum(group.bytes_ for group in plan.groups),
         is_dry_run=True,
+        is_new_version=False,
     )
 
 

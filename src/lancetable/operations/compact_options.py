@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError
+from lancetable.operations.result import VersionResult
 
 MiB = 1024 * 1024
 IndexHandling: TypeAlias = Literal["reuse", "remap", "uncover"]
@@ -142,10 +143,9 @@ def _columns(name: str, value: object) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactResult:
+class CompactResult(VersionResult):
     """What a compaction did, or with a dry run would do; without work there is no new version."""
 
-    version: int
     fragments_removed: int = 0
     fragments_added: int = 0
     rows: int = 0

@@ -82,7 +82,9 @@ def create(
                 "mode='overwrite'"
             )
         if options.mode is CreateMode.IGNORE:
-            return Written(existing, WriteResult(existing.version, attempts=0))
+            return Written(
+                existing, WriteResult(existing.version, attempts=0, is_new_version=False)
+            )
         if options.bases:
             raise InputError(
                 f"{existing.store.root}: bases are given to a new table; add them with add_bases()"
@@ -104,7 +106,8 @@ def create(
     if not made.attempts:
         # Another writer created the table meanwhile, and its rows are the ones to keep.
         remove_fragments(fragments, target)
-        return Written(made.snapshot, WriteResult(made.snapshot.version, attempts=0))
+        result = WriteResult(made.snapshot.version, attempts=0, is_new_version=False)
+        return Written(made.snapshot, result)
     rows = sum(fragment.physical_rows for fragment in fragments)
     result = WriteResult(made.snapshot.version, rows, made.attempts, prepared.fit.casts)
     return Written(made.snapshot, result)

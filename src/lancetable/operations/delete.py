@@ -54,7 +54,7 @@ def _attempt(
         return _delete_all(snapshot, text, options)
     found = find_all(options.runner, tasks)
     if not found:
-        return Deleted(snapshot, DeleteResult(snapshot.version))
+        return Deleted(snapshot, DeleteResult(snapshot.version, is_new_version=False))
     with own_files(snapshot.store) as files:
         marked = mark_all(snapshot, found, options)
         files.extend(one.path for one in marked if one.path is not None)

@@ -40,6 +40,7 @@ from lancetable.format.schema.model import Schema
 from lancetable.operations.bring import bring
 from lancetable.operations.hidden_columns import SPILL
 from lancetable.operations.relocate import Relocation
+from lancetable.operations.result import VersionResult
 from lancetable.operations.runner import THREADS, Runner
 from lancetable.operations.steps import own_files
 from lancetable.operations.write import DEFAULT_COMMIT
@@ -50,10 +51,9 @@ PUBLISHED = "lancetable.published"
 
 
 @dataclass(frozen=True, slots=True)
-class PublishResult:
+class PublishResult(VersionResult):
     """What a fast-forward did; without anything to do there is no new version."""
 
-    version: int
     branch: str
     branch_versions: tuple[int, ...] = ()
     """The versions of the branch that were brought in."""
@@ -102,7 +102,7 @@ def fast_forward(
     tip = load(location, branch=name)
     versions = tuple(range(info.parent_version + 1, tip.version + 1))
     if not versions:
-        return Published(latest, PublishResult(latest.version, name))
+        return Published(latest, PublishResult(latest.version, name, is_new_version=False))
     _check_settings(latest.manifest, tip.manifest, name)
     relocation = Relocation(tip, latest)
     operation = _difference(latest.manifest, tip.manifest, relocation)

@@ -4,8 +4,11 @@ New columns are nullable, as the rows that are there have no value for them. The
 top or inside structs; the items of lists and maps keep their columns.
 """
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
+from lancetable.errors import SchemaError
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.types import schema_from_arrow
 from lancetable.operations.fit import refuse_new_names
@@ -42,6 +45,24 @@ def _grown(
                 result[number] = result[number]._replace(children=children)
                 next_id = after
     return tuple(result), next_id
+
+
+def refuse_known(source: Sequence[pa.Field], fields: Sequence[Field], above: str = "") -> None:
+    """Check that a table has none of some columns; a struct is there to hold those inside of it.
+
+    Raises:
+        SchemaError: a column is there already.
+    """
+    known = {field.name: field for field in fields}
+    for arrow in source:
+        field = known.get(arrow.name)
+        if field is None:
+            continue
+        path = f"{above}{arrow.name}"
+        is_around = pa.types.is_struct(arrow.type) and arrow.type.num_fields
+        if not (_is_open(field) and is_around):
+            raise SchemaError(f"there is a column {path!r} already; leave it out")
+        refuse_known(list(arrow.type), field.children, f"{path}.")
 
 
 def _is_open(field: Field) -> bool:

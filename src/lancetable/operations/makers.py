@@ -4,7 +4,9 @@ A maker names the columns it reads, and turns a batch of them into one array for
 It is a plain value, so that it can be sent to where the rows are.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -186,6 +188,27 @@ class FunctionMaker:
                 file.write_batch(result)
             draft.rename(path)
         return result
+
+    def forget(self) -> None:
+        """Remove what was kept."""
+        if self.checkpoint is not None:
+            remove_checkpoint(self.checkpoint)
+
+
+_KEPT = re.compile(r"\d+-[\w-]+-[0-9a-f]{16}(\.arrow|\.file\.json|(\.file)?\.part)")
+"""The names of files in a checkpoint: a place, and what is kept of it or half written."""
+
+
+def remove_checkpoint(folder: str) -> None:
+    """Remove the files of a checkpoint, and its folder unless it holds something else."""
+    place = Path(folder)
+    if not place.is_dir():
+        return
+    for path in place.iterdir():
+        if _KEPT.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+    with suppress(OSError):
+        place.rmdir()
 
 
 def _load(path: Path) -> pa.RecordBatch:

@@ -172,7 +172,8 @@ def _attempt(snapshot: Snapshot, job: _Job) -> Merged:
     with own_files(snapshot.store) as files, keep_or_remove(fragments, target_of(snapshot)):
         work = job.spread.run(plan, job.plan, fragments)
         if not work.changed and not fragments and plan.schema is old:
-            return Merged(snapshot, MergeResult(snapshot.version, casts=job.plan.fit.casts))
+            nothing = MergeResult(snapshot.version, casts=job.plan.fit.casts, is_new_version=False)
+            return Merged(snapshot, nothing)
         marked = _mark(snapshot, work.changed, job.options.change)
         files.extend(one.path for one in marked if one.path is not None)
         if plan.schema is old:

@@ -89,7 +89,7 @@ def _replace(
         extension.maker, names = make(latest)
         rows = Readers(latest).starts[-1]
         if not len(latest.manifest.fragments):
-            return Updated(latest, UpdateResult(latest.version))
+            return Updated(latest, UpdateResult(latest.version, is_new_version=False))
         ids = _ids(schema, names)
         files = extension.write(latest, schema, ids)
         operation = _operation(latest, files, ids)

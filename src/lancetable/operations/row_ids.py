@@ -23,15 +23,15 @@ from lancetable.format.manifest.flags import Feature
 from lancetable.format.manifest.rowids.sequences import id_range
 from lancetable.format.rows import OFFSET_BITS
 from lancetable.fragment.readers import Readers
+from lancetable.operations.result import VersionResult
 from lancetable.operations.retry import repeat
 from lancetable.operations.write import DEFAULT_COMMIT
 
 
 @dataclass(frozen=True, slots=True)
-class RowIdsResult:
+class RowIdsResult(VersionResult):
     """What giving rows stable ids did; there is no new version when they had ids already."""
 
-    version: int
     rows: int = 0
     fragments: int = 0
     attempts: int = 0
@@ -58,7 +58,7 @@ def enable_stable_row_ids(
     def attempt(latest: Snapshot) -> Identified:
         manifest = latest.manifest
         if manifest.reader_flags & Feature.STABLE_ROW_IDS:
-            return Identified(latest, RowIdsResult(latest.version))
+            return Identified(latest, RowIdsResult(latest.version, is_new_version=False))
         _check_possible(latest)
         readers = Readers(latest)
         fragments = [

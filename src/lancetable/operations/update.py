@@ -87,7 +87,7 @@ def _attempt(
     tasks = plan_find(snapshot, where)
     found = find_all(options.runner, tasks)
     if not found:
-        return Updated(snapshot, UpdateResult(snapshot.version))
+        return Updated(snapshot, UpdateResult(snapshot.version, is_new_version=False))
     fragments: list[Fragment] = []
     with own_files(snapshot.store) as files, keep_or_remove(fragments, target_of(snapshot)):
         marked = mark_all(snapshot, found, options)

@@ -80,7 +80,7 @@ def _attempt(
     tasks = plan_find(snapshot, where)
     found = find_all(options.runner, tasks)
     if not found:
-        return Updated(snapshot, UpdateResult(snapshot.version))
+        return Updated(snapshot, UpdateResult(snapshot.version, is_new_version=False))
     target = target_of(snapshot)
     written: list[Fragment] = []
     with keep_or_remove(written, target):

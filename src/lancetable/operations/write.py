@@ -30,6 +30,7 @@ from lancetable.fragment.writer import (
 )
 from lancetable.operations.casts import CastNote
 from lancetable.operations.fit import Fit, fit
+from lancetable.operations.result import VersionResult
 from lancetable.operations.runner import THREADS, Runner
 from lancetable.operations.sources import Source
 from lancetable.operations.steps import run_steps
@@ -60,10 +61,9 @@ _VARIABLE = frozenset({"string", "binary", "large_string", "large_binary"})
 
 
 @dataclass(frozen=True, slots=True)
-class WriteResult:
+class WriteResult(VersionResult):
     """What a write did: the version it made, and how many rows it wrote."""
 
-    version: int
     rows: int = 0
     attempts: int = 1
     casts: tuple[CastNote, ...] = ()

@@ -13,6 +13,7 @@ from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import StoreError
 from lancetable.format.manifest import DataFile
 from lancetable.operations.extend import place_of
+from lancetable.operations.makers import remove_checkpoint
 
 _SUFFIX = ".file.json"
 
@@ -49,8 +50,7 @@ class Finished:
     def forget(self) -> None:
         """Remove the notes."""
         if self.folder is not None:
-            for path in Path(self.folder).glob(f"*{_SUFFIX}"):
-                path.unlink()
+            remove_checkpoint(self.folder)
 
     def _path(self, part: Snapshot, ids: tuple[int, ...]) -> Path | None:
         if self.folder is None:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _DONE = (
     "version bigint, numFragmentsRemoved bigint, numFragmentsAdded bigint, numRows bigint, "
-    "numDeletedRows bigint, numBytesRemoved bigint, numBytesAdded bigint, isDryRun boolean"
+    "numDeletedRows bigint, numBytesRemoved bigint, numBytesAdded bigint, isDryRun boolean, "
+    "isNewVersion boolean"
 )
 
 
@@ -76,4 +77,5 @@ def _row(result: CompactResult) -> tuple[object, ...]:
         result.bytes_before,
         result.bytes_after,
         result.is_dry_run,
+        result.is_new_version,
     )

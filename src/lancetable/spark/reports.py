@@ -23,7 +23,7 @@ DESCRIBED = (
 )
 MERGED = (
     "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, "
-    "num_inserted_rows bigint"
+    "num_inserted_rows bigint, version bigint, is_new_version boolean"
 )
 REMOVED = (
     "isDryRun boolean, versions array<bigint>, numFiles bigint, sizeInBytes bigint, "
@@ -40,7 +40,7 @@ BRANCHES = (
 )
 PUBLISHED = (
     "version bigint, branch string, branchVersions array<bigint>, operation string, "
-    "numFiles bigint, indicesLeft array<string>"
+    "numFiles bigint, indicesLeft array<string>, isNewVersion boolean"
 )
 PICKED = "branch string, branchVersion bigint, version bigint"
 DIFFERENT = (
@@ -104,9 +104,9 @@ def described(snapshot: Snapshot, rows: int) -> Row:
 
 
 def merged(result: MergeResult) -> Row:
-    """Return how many rows a merge changed."""
+    """Return how many rows a merge changed, and the version afterwards."""
     counts = (result.updated, result.deleted, result.inserted)
-    return (sum(counts), *counts)
+    return (sum(counts), *counts, result.version, result.is_new_version)
 
 
 def removed(result: CleanupResult) -> Row:
@@ -155,6 +155,7 @@ def published(result: PublishResult) -> Row:
         result.operation,
         result.files,
         list(result.indices_left),
+        result.is_new_version,
     )
 
 

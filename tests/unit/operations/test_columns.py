@@ -106,7 +106,17 @@ def test_a_function_goes_on_where_it_failed(table, tmp_path):
     table.add_columns(squares, function=options)
     assert column(table, "sq") == [0, 4, 9, 16, 36]
     assert all(calls.count(n) == 1 for n in done)
-    assert not list((tmp_path / "kept").iterdir())
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_folder_with_other_files_stays(table, tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    for name in ("notes.arrow", "download.part"):
+        (kept / name).write_text("mine")
+    options = FunctionOptions(inputs=("id",), checkpoint=str(kept))
+    table.add_columns(lambda batch: {"sq": batch["id"]}, function=options)
+    assert {path.name for path in kept.iterdir()} == {"notes.arrow", "download.part"}
 
 
 @pytest.mark.parametrize(
@@ -282,6 +292,14 @@ def test_replacing_a_column_of_a_shared_file(table):
         ({}, InputError),
         (pa.field("n", pa.int32(), nullable=False), SchemaError),
         (pa.field("id", pa.int64()), SchemaError),
+        ({"new": "1", "id": "1"}, SchemaError),
+        ({"new": "1", "st.x": "1"}, SchemaError),
+        (pa.schema([("id", pa.int64()), ("new", pa.int64())]), SchemaError),
+        (pa.schema([("new", pa.int64()), ("id", pa.int64())]), SchemaError),
+        ([pa.field("st.z", pa.int8()), pa.field("st.x", pa.int64())], SchemaError),
+        (pa.field("st", pa.struct([("x", pa.int64()), ("z", pa.int8())])), SchemaError),
+        (pa.field("st", pa.struct([])), SchemaError),
+        (lambda batch: {"new": batch["id"], "id": batch["id"]}, SchemaError),
         (17, InputError),
     ],
 )
@@ -290,6 +308,12 @@ def test_what_cannot_be_added(table, columns, error):
     with pytest.raises(error):
         table.add_columns(columns)
     assert {entry.path for entry in table._snapshot.store.list("")} == before
+
+
+def test_other_rows_with_a_column_that_is_there(table):
+    with pytest.raises(SchemaError, match="column 's' already"):
+        table.add_columns({"id": [0], "new": [1], "s": ["x"]}, on="id")
+    assert "new" not in table.schema.names
 
 
 def test_an_append_meanwhile_gets_the_column_too(table):

@@ -75,6 +75,18 @@ def test_files_roll_at_a_number_of_bytes():
     assert all(len(content) < 1_400_000 for content in store.objects.values())
 
 
+@pytest.mark.parametrize("limit", [1, 1000])
+def test_a_limit_below_a_row_gives_a_file_per_batch(limit):
+    wide = pa.table({"v": pa.array([[0.5] * 256] * 300, pa.list_(pa.float32(), 256))})
+    made = write_fragments(
+        wide.to_batches(max_chunksize=100),
+        schema_from_arrow(wide.schema),
+        WriteTarget(MemoryStore()),
+        WriteOptions(max_bytes_per_file=limit),
+    )
+    assert rows(made) == [100, 100, 100]
+
+
 def test_without_rows_there_is_no_file():
     store = MemoryStore()
     batches = [TABLE.to_batches()[0].slice(0, 0)]
