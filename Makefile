@@ -47,11 +47,16 @@ demo: $(SPARK) ## a pipeline from end to end on a local Spark, in about a minute
 
 .PHONY: test
 test: $(ORACLE) $(CLOUD) $(SPARK) ## everything but the soak runs: the comparison with pylance, Spark
-	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m 'not soak and not releases and not fallbacks'
+	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m 'not soak and not servers and not releases and not fallbacks'
 
 .PHONY: test-spark
 test-spark: $(ORACLE) $(CLOUD) $(SPARK) ## the part of it that runs on a real Spark
 	$(PYTEST) -q -m 'spark and not soak' tests/spark
+
+.PHONY: test-servers
+test-servers: $(ORACLE) $(CLOUD) ## the object store tests on Azurite, MinIO and versitygw; installs them by npm and go
+	$(PYTEST) -q -n $(JOBS) -m 'cloud and not soak' -k 'azure or minio or versitygw' \
+		tests/contracts tests/cloud tests/storm
 
 .PHONY: test-releases
 test-releases: $(ORACLE) ## older releases of pylance read our tables; installs each for a moment

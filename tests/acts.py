@@ -17,9 +17,9 @@ BASE_VERSION = 4
 ONCE = lt.CommitOptions(attempts=1)
 
 
-def make_base(path: Path, *, stable: bool = False) -> lt.Table:
+def make_base(path: Path | str, *, stable: bool = False, **given: Any) -> lt.Table:
     """Create the table that all acts fit."""
-    table = lt.create_table(path, rows_from(0, 10), stable_row_ids=stable)
+    table = lt.create_table(path, rows_from(0, 10), stable_row_ids=stable, **given)
     table.append(rows_from(10, 10))
     table.append(rows_from(20, 10))
     table.add_columns({"w": "id + 1"})

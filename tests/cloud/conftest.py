@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.servers.fixtures import KINDS, bucket_of
 from tests.servers.places import Place
 from tests.servers.proxy import Proxy, proxy
 from tests.servers.s3 import S3Server
@@ -28,8 +29,7 @@ def via(s3_server: S3Server, between: Proxy) -> Place:
     return s3_server.place(endpoint=between.endpoint).fresh()
 
 
-@pytest.fixture(params=["s3", "azure", "gcs"])
+@pytest.fixture(params=KINDS)
 def remote(request: pytest.FixtureRequest) -> Place:
     """A fresh folder on each server."""
-    place: Place = request.getfixturevalue(request.param)
-    return place.fresh()
+    return bucket_of(request, request.param).fresh()

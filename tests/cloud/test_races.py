@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
+from tests.servers.fixtures import KINDS, bucket_of
 from tests.servers.places import Place
 from tests.servers.tables import recorded_place
 
@@ -46,14 +47,14 @@ def check(place: Place, writers: int) -> None:
     assert table.version == 1 + len(wanted)
 
 
-@pytest.fixture(params=["s3", "azure", "gcs", "dynamodb"])
+@pytest.fixture(params=[*KINDS, "dynamodb"])
 def shared(request: pytest.FixtureRequest) -> Place:
     """A fresh table with one row, on each service."""
     if request.param == "dynamodb":
         moto = request.getfixturevalue("moto_server")
         place = recorded_place(moto, request.getfixturevalue("s3"))
     else:
-        place = request.getfixturevalue(request.param).fresh()
+        place = bucket_of(request, request.param).fresh()
     lt.create_table(place.uri, pa.table({"id": [-1]}), storage_options=place.options)
     return place
 

@@ -14,6 +14,7 @@ import pytest
 from lancetable.errors import ExistsError, FileNotFoundInStoreError
 from lancetable.store import ByteRange, LocalStore, Store
 from lancetable.store.memory import MemoryStore
+from tests.servers.fixtures import bucket_of
 from tests.servers.places import Place
 
 Make = Callable[[dict[str, bytes]], Store]
@@ -26,8 +27,10 @@ KINDS = [
     "memory",
     "objects",
     pytest.param("s3", marks=pytest.mark.cloud),
-    pytest.param("azure", marks=pytest.mark.cloud),
     pytest.param("gcs", marks=pytest.mark.cloud),
+    pytest.param("azure", marks=pytest.mark.cloud),
+    pytest.param("minio", marks=[pytest.mark.cloud, pytest.mark.servers]),
+    pytest.param("versitygw", marks=[pytest.mark.cloud, pytest.mark.servers]),
 ]
 
 
@@ -50,10 +53,8 @@ def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         return MemoryStore
     if request.param == "objects":
         place = Place("memory://contract")
-    elif request.param == "s3":
-        place = request.getfixturevalue("s3_server").place()
     else:
-        place = request.getfixturevalue(request.param)
+        place = bucket_of(request, request.param)
     store = place.fresh("a table").open()
 
     def remote(objects: dict[str, bytes]) -> Store:

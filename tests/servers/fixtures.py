@@ -9,6 +9,22 @@ from tests.servers.places import Place
 from tests.servers.s3 import S3Server
 from tests.servers.seaweed import Seaweed
 
+# The servers that need no tool but Python's packages come first.
+KINDS = [
+    "s3",
+    "gcs",
+    "azure",
+    pytest.param("minio", marks=pytest.mark.servers),
+    pytest.param("versitygw", marks=pytest.mark.servers),
+]
+
+
+def bucket_of(request: pytest.FixtureRequest, kind: str) -> Place:
+    """Return the bucket of the server of a kind."""
+    server = request.getfixturevalue("s3_server" if kind == "s3" else kind)
+    place: Place = server.place() if isinstance(server, S3Server) else server
+    return place
+
 
 def _require(*modules: str) -> None:
     for module in modules:

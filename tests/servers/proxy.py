@@ -1,9 +1,10 @@
-"""A web proxy that hurts on purpose: throttling, errors, resets, delays, answers cut short.
+"""A web proxy that injects faults: errors, resets, silence, cut answers, repeated deliveries.
 
 It stands before a server, passes requests on and remembers them. Which request is hurt, and how, is
 drawn from a seeded generator, or decided by a function of the test.
 """
 
+import contextlib
 import enum
 import http.client
 import random
@@ -16,6 +17,12 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
+_GENERATION = "x-goog-if-generation-match"
+CONFLICT = (
+    b'<?xml version="1.0"?><Error><Code>ConditionalRequestConflict</Code>'
+    b"<Message>A conflicting operation occurred, try again.</Message></Error>"
+)
+DENIED = b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>'
 SLOW_DOWN = (
     b'<?xml version="1.0"?><Error><Code>SlowDown</Code>'
     b"<Message>Please reduce your request rate.</Message></Error>"
@@ -33,6 +40,25 @@ class Harm(enum.Enum):
     RESET_AFTER = "reset, but done"
     CUT = "answer cut short"
     SLOW = "late"
+    TOO_MANY = "429, nothing done"
+    DENIED = "403, nothing done"
+    CONFLICT = "409 to a conditional write, nothing done"
+    SILENCE = "no answer, nothing done"
+    SILENCE_AFTER = "no answer, but done"
+    TWICE = "done twice, the second answer given"
+    OVERTAKEN = "reset, and done after its repetition"
+
+
+# Those that cost little time, whatever the limits of the client are.
+USUAL = (
+    Harm.THROTTLE,
+    Harm.ERROR,
+    Harm.LOST_ANSWER,
+    Harm.RESET,
+    Harm.RESET_AFTER,
+    Harm.CUT,
+    Harm.SLOW,
+)
 
 
 class Seen(NamedTuple):
@@ -60,6 +86,8 @@ class Proxy:
         self._lock = threading.Lock()
         self.choose: Choose = lambda method, path: Harm.NONE
         self.delay = 0.0
+        self.overtaken_seconds = 0.4
+        self.silent_seconds = 30.0
         self.drops_conditions = False
         self.answer: Callable[[str, str], tuple[int, bytes] | None] = lambda method, path: None
 
@@ -78,7 +106,7 @@ class Proxy:
     def hurt(self, share: float, seed: int = 0, kinds: list[Harm] | None = None) -> None:
         """Hurt a share of the requests from here on."""
         draw, lock = random.Random(seed), threading.Lock()
-        usual = kinds or [harm for harm in Harm if harm is not Harm.NONE]
+        usual = kinds or list(USUAL)
 
         def choose(method: str, path: str) -> Harm:
             with lock:
@@ -90,6 +118,13 @@ class Proxy:
         """Pass everything on again."""
         self.choose = lambda method, path: Harm.NONE
 
+    def settle(self) -> None:
+        """Wait until no request is under way, those included that were held back."""
+        deadline = time.monotonic() + 60
+        while self.under_way:
+            assert time.monotonic() < deadline, "a request is under way for a minute"
+            time.sleep(0.01)
+
 
 @contextmanager
 def proxy(upstream: int) -> Iterator[Proxy]:
@@ -97,6 +132,7 @@ def proxy(upstream: int) -> Iterator[Proxy]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def log_message(self, *_: object) -> None:
             return
@@ -142,21 +178,26 @@ def _pass_on(handler: BaseHTTPRequestHandler, state: Proxy) -> None:
     made_up = state.answer(method, path)
     if made_up is not None:
         return _reply(handler, made_up[0], {}, made_up[1])
-    if harm is Harm.RESET:
-        return _reset(handler)
-    if harm is Harm.THROTTLE:
-        return _reply(handler, 503, {}, SLOW_DOWN)
-    if harm is Harm.ERROR:
-        return _reply(handler, 500, {}, b"")
+    if harm in _UNDONE:
+        return _UNDONE[harm](handler, state)
+    if harm is Harm.CONFLICT and _is_conditional(handler):
+        return _reply(handler, 409, {}, CONFLICT)
+    if harm is Harm.OVERTAKEN:
+        _reset(handler)
+        time.sleep(state.overtaken_seconds)
     if harm is Harm.SLOW:
         time.sleep(0.2)
+    if harm is Harm.TWICE:
+        _ask(handler, state, body)
     status, headers, content = _ask(handler, state, body)
-    if harm is Harm.RESET_AFTER:
-        return _reset(handler)
-    if harm is Harm.LOST_ANSWER:
-        return _reply(handler, 500, {}, b"")
+    if harm in _DONE:
+        return _DONE[harm](handler, state)
     cut = len(content) // 2 if harm is Harm.CUT and len(content) > 1 else None
     return _reply(handler, status, headers, content, cut)
+
+
+def _is_conditional(handler: BaseHTTPRequestHandler) -> bool:
+    return any(handler.headers.get(name) for name in ("If-None-Match", _GENERATION))
 
 
 def _ask(
@@ -210,3 +251,28 @@ def _reset(handler: BaseHTTPRequestHandler) -> None:
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     handler.connection.close()
     handler.close_connection = True
+
+
+def _stay_silent(handler: BaseHTTPRequestHandler, state: Proxy) -> None:
+    """Say nothing until the client gives up."""
+    handler.connection.settimeout(state.silent_seconds)
+    with contextlib.suppress(OSError):
+        handler.connection.recv(1, socket.MSG_PEEK)
+    handler.close_connection = True
+
+
+Reaction = Callable[[BaseHTTPRequestHandler, Proxy], None]
+_UNDONE: dict[Harm, Reaction] = {
+    Harm.RESET: lambda handler, _: _reset(handler),
+    Harm.THROTTLE: lambda handler, _: _reply(handler, 503, {}, SLOW_DOWN),
+    Harm.TOO_MANY: lambda handler, _: _reply(handler, 429, {}, SLOW_DOWN),
+    Harm.ERROR: lambda handler, _: _reply(handler, 500, {}, b""),
+    Harm.DENIED: lambda handler, _: _reply(handler, 403, {}, DENIED),
+    Harm.SILENCE: _stay_silent,
+}
+_DONE: dict[Harm, Reaction] = {
+    Harm.RESET_AFTER: lambda handler, _: _reset(handler),
+    Harm.LOST_ANSWER: lambda handler, _: _reply(handler, 500, {}, b""),
+    Harm.SILENCE_AFTER: _stay_silent,
+    Harm.OVERTAKEN: lambda handler, _: None,
+}
