@@ -171,6 +171,9 @@ def proxy(upstream: int) -> Iterator[Proxy]:
 def _pass_on(handler: BaseHTTPRequestHandler, state: Proxy) -> None:
     body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
     method, path = handler.command, handler.path
+    if "X-Amz-Target" in handler.headers:
+        # DynamoDB names the operation in a header only.
+        path += handler.headers["X-Amz-Target"].rpartition(".")[2]
     harm = state.choose(method, path)
     state.seen.append(Seen(method, path, handler.headers.get("Range") or "", harm))
     if state.delay:

@@ -75,7 +75,7 @@ def test_a_short_storm(
     request: pytest.FixtureRequest, tmp_path: Path, records: str, seed: int
 ) -> None:
     with staged(request, "s3", records, tmp_path) as stage:
-        storm(stage, seed, 14)
+        storm(stage, seed, 9)
 
 
 @pytest.mark.soak

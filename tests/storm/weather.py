@@ -87,5 +87,4 @@ class Weather:
 
 
 def _is_claim(method: str, path: str) -> bool:
-    is_manifest = method == "PUT" and ".manifest" in path
-    return is_manifest or (method == "POST" and path == "/")
+    return path == "/PutItem" or (method == "PUT" and ".manifest" in path)
