@@ -16,6 +16,8 @@ from lancetable.commit.files import loses_columns, storage_version, tidy, with_b
 from lancetable.commit.find import find_fragments, fragment_ids
 from lancetable.commit.finish import Stamp, finished, next_fragment_id
 from lancetable.commit.metadata import updated_config
+from lancetable.commit.restoring import restored
+from lancetable.commit.shared_ids import shared_ids
 from lancetable.commit.transaction import (
     Append,
     Clone,
@@ -99,9 +101,12 @@ def apply(manifest: Manifest, operation: Operation, context: Context) -> State:
         done = finished(manifest, same, segments, stamp)
         return State(done._replace(fragments=made.fragments), segments)
     check_keeps_blobs(manifest, operation)
-    state = _applied(manifest, operation, context)
-    made = with_blob_dataset(manifest, state.manifest, operation)
-    return State(finished(manifest, made, state.indices, stamp), state.indices)
+    state, indices = _applied(manifest, operation, context)
+    made = with_blob_dataset(manifest, state, operation)
+    if indices is None and manifest.index_section is not None and shared_ids(manifest):
+        # The fragments get their own ids now, which the stored segments do not know.
+        indices = tuple(context.indices())
+    return State(finished(manifest, made, indices, stamp), indices)
 
 
 def _applied(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
@@ -231,6 +236,7 @@ def _overwritten(manifest: Manifest, operation: Overwrite, context: Context) -> 
 def _rewritten(manifest: Manifest, operation: Rewrite, context: Context) -> State:
     removed = frozenset(one.id for group in operation.groups for one in group.old_fragments)
     _changed(manifest, (), removed)
+    _check_free(manifest, operation, removed)
     free = next_fragment_id(manifest)
     added: list[Fragment] = []
     groups = []
@@ -250,6 +256,14 @@ def _rewritten(manifest: Manifest, operation: Rewrite, context: Context) -> Stat
         segments, numbered, stable_row_ids=_is_stable(manifest), load=context.reuse
     )
     return State(manifest._replace(fragments=edited), None if after == tuple(segments) else after)
+
+
+def _check_free(manifest: Manifest, operation: Rewrite, removed: frozenset[int]) -> None:
+    """Check that no other fragment has the ids that new fragments bring along."""
+    brought = [one.id for group in operation.groups for one in group.new_fragments if one.id]
+    taken = find_fragments(manifest, brought).keys() - removed
+    if taken or len(set(brought)) != len(brought):
+        raise InputError("a rewritten fragment has the id of another fragment")
 
 
 def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
@@ -299,27 +313,7 @@ def _restored(manifest: Manifest, version: int, context: Context) -> State:
     if context.restored is None or context.restored.manifest.version != version:
         raise InputError(f"version {version} is not at hand to be restored")
     old, segments = context.restored
-    if _is_stable(manifest) and not _is_stable(old):
-        raise InputError(
-            f"version {version} cannot be restored: its rows have no stable ids, and their "
-            "addresses could be taken for ids that this table has given out since; read that "
-            "version, or clone it"
-        )
-    used = max(next_fragment_id(manifest), next_fragment_id(old)) - 1
-    made = old._replace(
-        version=manifest.version,
-        max_fragment_id=used if used >= 0 else None,
-        next_row_id=max(manifest.next_row_id, old.next_row_id),
-        max_allocated_field_id=max(
-            (
-                id_
-                for id_ in (manifest.max_allocated_field_id, old.max_allocated_field_id)
-                if id_ is not None
-            ),
-            default=None,
-        ),
-    )
-    return State(made, segments if segments is not None else ())
+    return State(restored(manifest, old), segments if segments is not None else ())
 
 
 def _updated(manifest: Manifest, operation: Update, context: Context) -> State:

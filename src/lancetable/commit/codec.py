@@ -41,7 +41,8 @@ from lancetable.commit.transaction import (
 )
 from lancetable.errors import CorruptError
 from lancetable.format.manifest.codec import decode_base_paths
-from lancetable.format.manifest.fragments.codec import StoredFragments, decode_data_file
+from lancetable.format.manifest.fragments.codec import StoredFragments
+from lancetable.format.manifest.fragments.entry.codec import decode_data_file
 from lancetable.format.manifest.indices.codec import (
     decode_files,
     decode_segments,

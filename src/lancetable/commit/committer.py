@@ -31,6 +31,7 @@ from lancetable.commit.publish import (
 )
 from lancetable.commit.rebase import Rebase, merge_deletions
 from lancetable.commit.rounds import Rounds
+from lancetable.commit.shared_ids import check_same_fragments
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.commit.touched import data_files, touched
 from lancetable.commit.transaction import Operation, Overwrite, Restore, Rewrite, Transaction
@@ -320,6 +321,7 @@ class _Commit:
 
     def _draft(self, mine: Transaction, tip: Tip, merge: frozenset[int]) -> _Draft:
         """Return the version that follows the newest one, everything it needs written."""
+        check_same_fragments(self.base.manifest, tip.snapshot.manifest, mine.operation)
         rebase = self._rebased(mine.operation, tip.snapshot, merge)
         if rebase.operation is not mine.operation:
             mine = replace(mine, operation=rebase.operation)

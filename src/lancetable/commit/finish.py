@@ -31,14 +31,11 @@ _STICKY = int(STICKY) & ~_LASTING
 def next_fragment_id(manifest: Manifest) -> int:
     """Return the smallest id that no fragment ever had."""
     fragments, known = manifest.fragments, manifest.max_fragment_id
-    largest: int | None
-    if not isinstance(fragments, StoredFragments):
-        largest = max((fragment.id for fragment in fragments), default=None)
-    elif known is None:
-        # Old writers left the number out although fragments exist.
+    if isinstance(fragments, StoredFragments):
+        # Old writers left the number out, or wrote one that is too low.
         largest = fragments.largest_id()
     else:
-        largest = fragments.last_id()
+        largest = max((fragment.id for fragment in fragments), default=None)
     return max(-1 if known is None else known, -1 if largest is None else largest) + 1
 
 

@@ -94,6 +94,8 @@ class Snapshot(NamedTuple):
     def indices(self) -> list[IndexSegment]:
         """Return the index segments of this version.
 
+        Fragments that share an id count as not described: their rows share their addresses.
+
         Raises:
             CorruptError: the index section is damaged.
         """
@@ -106,9 +108,16 @@ class Snapshot(NamedTuple):
 
         data = self.store.read(self.manifest_path)
         try:
-            return decode_index_section(section(data, position, "index section"))
+            segments = decode_index_section(section(data, position, "index section"))
         except CorruptError as cause:
             raise cause.at(shown(self.store, self.manifest_path)) from None
+        from lancetable.commit.shared_ids import (  # noqa: PLC0415 - seldom needed
+            shared_ids,
+            without_shared,
+        )
+
+        shared = shared_ids(self.manifest)
+        return without_shared(segments, shared) if shared else segments
 
     def transaction(self) -> "Transaction | None":
         """Return how this version came about; ``None`` when its writer left no record.

@@ -22,6 +22,7 @@ from lancetable.commit.committer import commit
 from lancetable.commit.effects import NOTHING, Effect, effect_of
 from lancetable.commit.finish import next_fragment_id
 from lancetable.commit.options import CommitOptions
+from lancetable.commit.shared_ids import have_same_ids
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import (
     Append,
@@ -104,6 +105,11 @@ def fast_forward(
     if not versions:
         return Published(latest, PublishResult(latest.version, name, is_new_version=False))
     _check_settings(latest.manifest, tip.manifest, name)
+    if not have_same_ids(latest.manifest, tip.manifest):
+        raise UnsupportedError(
+            f"fragments of the table or of branch {name!r} share ids, and cannot be told apart; "
+            "let repair_table give each fragment its own id"
+        )
     relocation = Relocation(tip, latest)
     operation = _difference(latest.manifest, tip.manifest, relocation)
     noted = {**options.properties, PUBLISHED: f"{name}@{versions[0]}-{versions[-1]}"}

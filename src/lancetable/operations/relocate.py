@@ -52,7 +52,7 @@ class Relocation:
         if file.base_id is not None and file.base_id in self._bases and fragment.id == id_:
             return file._replace(base_id=self._bases[file.base_id])
         store, path = self._source.deletion_file_place(fragment, file)
-        brought = file._replace(id=secrets.randbits(64), base_id=None)
+        brought = file._replace(id=secrets.randbits(64), base_id=None, fragment_id=None)
         self.journeys.append(Journey(store, path, deletion_path(id_, brought)))
         return brought
 

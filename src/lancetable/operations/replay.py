@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from lancetable.commit.find import find_fragments
 from lancetable.commit.finish import next_fragment_id
+from lancetable.commit.shared_ids import shared_ids
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import (
     Append,
@@ -76,6 +77,7 @@ class Replay:
             ConflictError: the target changed what the operation builds on.
             InputError: operations of this kind are not replayed.
         """
+        self._check_fragment_ids(operation)
         match operation:
             case Append(fragments):
                 return Replayed(Append([self._new(one) for one in fragments]))
@@ -110,6 +112,16 @@ class Replay:
                     f"{type(operation).__name__}, which cannot be replayed on another history; "
                     "bring the whole branch with fast_forward, or do it there anew"
                 )
+
+    def _check_fragment_ids(self, operation: Operation) -> None:
+        names_none = isinstance(operation, Append | Project | UpdateConfig)
+        if not names_none and (
+            shared_ids(self._before.manifest) or shared_ids(self._after.manifest)
+        ):
+            raise UnsupportedError(
+                f"version {self._after.version} of the branch names fragments by ids that two of "
+                "them share; do its change here anew"
+            )
 
     def _new(self, fragment: Fragment) -> Fragment:
         """Return a new fragment; its rows get ids, and versions, when it is committed."""

@@ -238,7 +238,8 @@ def test_the_golden_tables_are_sound(golden) -> None:
         if table.name not in ELSEWHERE
     }
     assert {name: kinds for name, kinds in found.items() if kinds} == {
-        "legacy_0_25_2_rowids.lance": {"deletion"}  # as that release wrote it
+        "legacy_0_25_2_rowids.lance": {"deletion"},  # as that release wrote it
+        "by-0.20.0.lance": {"fragment ids"},
     }
 
 

@@ -12,7 +12,14 @@ from lancetable.format.manifest.envelope import frame, manifest_message, seal
 from lancetable.format.manifest.fields.codec import encode_fields, encode_metadata
 from lancetable.format.manifest.flags import Feature, check_readable
 from lancetable.format.manifest.fragments.codec import StoredFragments, store_fragments
-from lancetable.format.manifest.model import BasePath, FileNames, Manifest, Trust, WriterVersion
+from lancetable.format.manifest.model import (
+    OWN_LIBRARY,
+    BasePath,
+    FileNames,
+    Manifest,
+    Trust,
+    WriterVersion,
+)
 from lancetable.format.proto import table_pb2
 from lancetable.format.schema.codec import decode_fields, decode_metadata
 from lancetable.format.schema.model import Schema
@@ -54,12 +61,19 @@ def _decode(data: bytes, path: str) -> Manifest:
             "the table was left untouched"
         )
     metadata = decode_metadata(message.schema_metadata, "the schema")
+    max_fragment_id = message.max_fragment_id if message.HasField("max_fragment_id") else None
     return Manifest(
         version=message.version,
         schema=Schema(decode_fields(message.fields), metadata),
         fragments=StoredFragments(
             None,
-            Trust(path, bool(flags & _STABLE_ROW_IDS), _counts_rightly(message)),
+            Trust(
+                path,
+                bool(flags & _STABLE_ROW_IDS),
+                _counts_rightly(message),
+                max_fragment_id,
+                message.writer_version.library == OWN_LIBRARY,
+            ),
             owner=message,
         ),
         reader_flags=flags,
@@ -72,7 +86,7 @@ def _decode(data: bytes, path: str) -> Manifest:
         base_paths=_base_paths(message.base_paths),
         data_format=message.data_format.version,
         writer=_writer(message),
-        max_fragment_id=message.max_fragment_id if message.HasField("max_fragment_id") else None,
+        max_fragment_id=max_fragment_id,
         next_row_id=message.next_row_id,
         transaction_file=message.transaction_file,
         index_section=message.index_section if message.HasField("index_section") else None,
@@ -234,7 +248,11 @@ def below_base(fragments: StoredFragments, base_id: int | None) -> StoredFragmen
 
     Files of the table itself lie below a base path for the other one; without a base all files are
     the other table's own.
+
+    Raises:
+        UnsupportedError: a fragment that shares its id has a deletion file named by that id.
     """
+    fragments.check_deletion_names()
     owner = table_pb2.Manifest.FromString(fragments.encoded())
     for message in owner.fragments:
         files: list[table_pb2.DataFile | table_pb2.DeletionFile] = [*message.files]
@@ -272,7 +290,10 @@ def encode_manifest(
     if transaction is not None:
         sections += frame(transaction)
     stable = bool(manifest.reader_flags & _STABLE_ROW_IDS)
-    stored = store_fragments(manifest.fragments, Trust(path, stable))
+    stored = store_fragments(
+        manifest.fragments,
+        Trust(path, stable, max_fragment_id=manifest.max_fragment_id, is_own=True),
+    )
     message = _message(manifest)
     if index_at is not None:
         message.index_section = index_at

@@ -52,6 +52,9 @@ class DeletionFile(NamedTuple):
     id: int
     deleted_rows: int = 0
     base_id: int | None = None
+    fragment_id: int | None = None
+    """The fragment id in the file's name, where it is not that of the fragment: the fragment shared
+    its id with another when it was stored."""
 
 
 class InlineSequence(NamedTuple):
@@ -136,6 +139,10 @@ class Manifest(NamedTuple):
 NO_METADATA: Mapping[str, bytes] = {}
 
 
+OWN_LIBRARY = "lancetable"
+"""The name of this library as the writer of a version."""
+
+
 class Trust(NamedTuple):
     """What the version that lists the fragments promises about them."""
 
@@ -143,6 +150,10 @@ class Trust(NamedTuple):
     """Named in messages."""
     stable_row_ids: bool = False
     right_counts: bool = True
+    max_fragment_id: int | None = None
+    is_own: bool = False
+    """True when this library wrote the version: its fragments are sorted, and the manifest names
+    their largest id."""
 
 
 class FileNames(NamedTuple):

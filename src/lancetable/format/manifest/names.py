@@ -74,6 +74,8 @@ def parse_manifest_name(name: str) -> ManifestName | None:
 
 def deletion_path(fragment_id: int, file: DeletionFile) -> str:
     """Return the path of a deletion file below the root that holds it."""
+    if file.fragment_id is not None:
+        fragment_id = file.fragment_id
     return f"{DELETIONS}/{fragment_id}-{file.read_version}-{file.id}.{file.kind.value}"
 
 

@@ -48,7 +48,7 @@ class Fault(NamedTuple):
     """Something wrong that one version would meet."""
 
     kind: str
-    """One of manifest, transaction, data, deletion, row ids, blobs, index."""
+    """One of manifest, transaction, fragment ids, data, deletion, row ids, blobs, index."""
     path: str
     message: str
     fragment: int | None = None
@@ -63,7 +63,8 @@ class Problem:
     """Something wrong with a table, in which file, and what follows from it."""
 
     kind: str
-    """One of manifest, transaction, data, deletion, row ids, blobs, index, tag, branch, hint."""
+    """One of manifest, transaction, fragment ids, data, deletion, row ids, blobs, index, tag,
+    branch, hint."""
     path: str
     message: str
     consequence: str

@@ -45,6 +45,7 @@ from lancetable.fragment.counts import live_rows
 from lancetable.fragment.files import DataFiles
 from lancetable.fragment.opened import OpenFragment
 from lancetable.fragment.projection import ROW_ID
+from lancetable.operations.check.fragment_ids import FRAGMENT_IDS, with_own_deletions
 from lancetable.operations.check.model import Fault, Level
 from lancetable.operations.check.names import readable_lines
 from lancetable.operations.check.rowids import NOT_GIVEN_OUT, row_id_faults
@@ -64,7 +65,7 @@ class Loss:
     """Something that the repaired version will not have, and because of which file."""
 
     kind: str
-    """One of version, rows, deletions, row ids, index."""
+    """One of version, rows, deletions, row ids, fragment ids, index."""
     path: str
     what: str
     fragment: int | None = None
@@ -137,22 +138,30 @@ class RepairPlan:
         name = transaction_name(transaction.read_version, transaction.uuid)
         record = encode_transaction(transaction)
         path = manifest_path(self.version, _scheme(self.base))
-        encoded = encode_manifest(
-            self._manifest(name),
-            shown(store, path),
-            index_section=encode_index_section(self.segments) if self.segments else None,
-            transaction=record,
-        )
-        write_transaction(store, transaction_path(name), record)
+        written: list[str] = []
+        try:
+            manifest = self._manifest(name, written)
+            encoded = encode_manifest(
+                manifest,
+                shown(store, path),
+                index_section=encode_index_section(self.segments) if self.segments else None,
+                transaction=record,
+            )
+            write_transaction(store, transaction_path(name), record)
+        except Exception:
+            discard(store, written)
+            raise
         if not claim(store, path, encoded.content, transaction.uuid):
-            discard(store, [transaction_path(name)])
+            discard(store, [transaction_path(name), *written])
             raise _changed(self.base)
         refresh_hint(store, self.version)
         return RepairResult(self.version, self.losses)
 
-    def _manifest(self, transaction_file: str) -> Manifest:
+    def _manifest(self, transaction_file: str, written: list[str]) -> Manifest:
         base = self.base.manifest
-        fragments, next_row_id = list(self.fragments), base.next_row_id
+        fragments = with_own_deletions(self.base, self.fragments, written)
+        fragments.sort(key=lambda one: one.id)
+        next_row_id = base.next_row_id
         if any(_is_unnumbered(one, base) for one in fragments):
             next_row_id = max(next_row_id, _largest_id(self.base, fragments) + 1)
             fresh = [one for one in fragments if _is_unnumbered(one, base)]
@@ -204,6 +213,11 @@ def plan_repair(
     if memory.journal is not None:
         memory.journal.save()
     damage = [fault for fault in faults if fault.is_damage]
+    losses.extend(
+        Loss(FRAGMENT_IDS, fault.path, f"{fault.message}; the others get new ids", rows=0)
+        for fault in damage
+        if fault.kind == FRAGMENT_IDS
+    )
     fragments = _mended(base, damage, losses, revive=revive)
     _check_blobs_found(base, fragments)
     segments = _kept_segments(base, damage, losses, fragments)

@@ -198,6 +198,10 @@ class _Look:
 _CONSEQUENCES = {
     "manifest": "version {versions} cannot be opened",
     "transaction": "nobody can tell what version {versions} did; its rows are not touched by that",
+    "fragment ids": (
+        "other readers take rows of these fragments for each other in version {versions}; "
+        "repair_table gives each fragment its own id"
+    ),
     "data": "rows of fragment {fragments} cannot be read in version {versions}",
     "deletion": (
         "which rows of fragment {fragments} are deleted is not known, so that it cannot be read in "

@@ -24,6 +24,7 @@ from lancetable.operations.check.files import (
     check_deletion_file,
     check_index_file,
 )
+from lancetable.operations.check.fragment_ids import id_faults
 from lancetable.operations.check.journal import Finding, Journal
 from lancetable.operations.check.model import DAMAGE, Fault, Level
 
@@ -80,7 +81,7 @@ def faults_of(snapshot: Snapshot, memory: Memory) -> Iterator[Fault]:
     yield from _transaction_faults(snapshot)
     yield from _index_faults(snapshot, memory)
     files = DataFiles(snapshot)
-    ids: set[int] = set()
+    yield from id_faults(snapshot)
     for position in range(len(snapshot.manifest.fragments)):
         try:
             fragment = snapshot.manifest.fragments[position]
@@ -88,10 +89,6 @@ def faults_of(snapshot: Snapshot, memory: Memory) -> Iterator[Fault]:
             path = shown(snapshot.store, snapshot.manifest_path)
             yield Fault("manifest", path, _said(error), is_damage=isinstance(error, DAMAGE))
             continue
-        if fragment.id in ids:
-            path = shown(snapshot.store, snapshot.manifest_path)
-            yield Fault("manifest", path, f"two fragments have the id {fragment.id}")
-        ids.add(fragment.id)
         yield from _Fragment(snapshot, fragment, files, memory).faults()
     if snapshot.manifest.blob_dataset_version is not None:
         yield from _blob_faults(snapshot, files, memory)

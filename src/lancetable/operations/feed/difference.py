@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from lancetable.commit.find import find_fragments, fragment_ids
 from lancetable.commit.lineage import matched_offsets
+from lancetable.commit.shared_ids import have_same_ids
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.touched import touched
 from lancetable.commit.transaction import (
@@ -81,6 +82,8 @@ def difference(before: Side | None, after: Side) -> Difference:
     operation = _operation(after.snapshot)
     if _name(operation) in _WITHOUT_ROWS:
         return Difference([], [])
+    if not isinstance(operation, Overwrite):
+        _check_identities(before.snapshot, after.snapshot)
     if isinstance(operation, Rewrite) and not _is_stable(before, after):
         _check_moved(before.snapshot, after.snapshot)
         return Difference([], [])
@@ -117,6 +120,15 @@ def _check_moved(before: Snapshot, after: Snapshot) -> None:
         raise CorruptError(
             f"version {after.version} says that it moved rows, but {old} rows became {new}",
             path=after.manifest_path,
+        )
+
+
+def _check_identities(before: Snapshot, after: Snapshot) -> None:
+    """Check that both versions mean the same fragment by the same id."""
+    if not have_same_ids(before.manifest, after.manifest):
+        raise UnsupportedError(
+            f"fragments of version {before.version} or {after.version} share ids and cannot be "
+            "followed from one to the other; ask for the changes before and after them"
         )
 
 

@@ -154,6 +154,7 @@ def test_counts_of_the_first_releases_are_not_believed():
     ],
 )
 def test_damaged_fragments_are_named_when_they_are_read(stored, word):
+    stored.id = stored.id or 1
     found = decoded(manifest(fragments=[fragment(), stored]))
     assert found.fragments[0].id == 0
     with pytest.raises(CorruptError, match=f"m: fragment {stored.id}.*{word}"):
@@ -165,7 +166,8 @@ HALF_A_FRAGMENT = b"\x12\x03\x12\x7f\x00"
 
 
 @pytest.mark.parametrize(
-    "use", [len, list, lambda one: one[0], lambda one: one.last_id(), lambda one: one.live_rows()]
+    "use",
+    [len, list, lambda one: one[0], lambda one: one.largest_id(), lambda one: one.live_rows()],
 )
 def test_a_damaged_list_of_fragments_is_named_by_whoever_needs_it(use):
     content = seal(b"", manifest().SerializeToString(), HALF_A_FRAGMENT)
@@ -179,15 +181,33 @@ def test_a_damaged_list_of_fragments_is_named_by_whoever_needs_it(use):
 def test_fragments_that_were_read_are_written_as_they_were():
     """Whether somebody looked at them or not, and with all that later writers say in them."""
     later = b"\xa2\x06\x03new"
-    one = fragment(4).SerializeToString() + later
-    stored = b"\x12" + bytes([len(one)]) + one
-    content = seal(b"", stored, manifest(tag="t").SerializeToString(), stored)
+    first, second = (
+        b"\x12" + bytes([len(one)]) + one
+        for one in (fragment(id_).SerializeToString() + later for id_ in (4, 5))
+    )
+    content = seal(b"", first, manifest(tag="t").SerializeToString(), second)
     for look in (len, lambda _: None):
         fragments = decode_manifest(content, "m").fragments
         assert isinstance(fragments, StoredFragments)
         look(fragments)
-        assert fragments.encoded() == stored + stored
-        assert [each.id for each in fragments] == [4, 4]
+        assert fragments.encoded() == first + second
+        assert [each.id for each in fragments] == [4, 5]
+
+
+def test_fragments_that_share_an_id_get_ids_above_all_others():
+    later = b"\xa2\x06\x03new"
+    stored = [fragment(4), fragment(7), fragment(4, deletion_file=table_pb2.DeletionFile(id=1))]
+    message = manifest(fragments=stored, max_fragment_id=8)
+    message.fragments[0].MergeFromString(later)
+    fragments = decoded(message).fragments
+    assert isinstance(fragments, StoredFragments)
+    assert [each.id for each in fragments] == [9, 7, 4]
+    assert fragments.shared_ids() == {4}
+    assert fragments.find(9) == 0
+    assert fragments.largest_id() == 9
+    assert later in fragments.encoded()
+    assert [each.id for each in fragments.numbered_above(20)] == [21, 7, 4]
+    assert [each.id for each in fragments] == [9, 7, 4]
 
 
 def test_more_deleted_rows_than_rows():

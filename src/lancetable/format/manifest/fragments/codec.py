@@ -4,29 +4,24 @@ Stored fragments are turned into values one by one when they are asked for, and 
 as the bytes they came from: opening a table, and adding to it, needs none of them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from operator import attrgetter
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from google.protobuf.message import DecodeError
 
 from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.format.manifest.fragments.edited import EditedFragments
-from lancetable.format.manifest.model import (
-    ColumnSequence,
-    DataFile,
-    DeletionFile,
-    DeletionKind,
-    ExternalSequence,
-    FileNames,
-    Fragment,
-    InlineSequence,
-    SequenceSource,
-    Trust,
+from lancetable.format.manifest.fragments.entry.codec import (
+    decode_deletion_file,
+    decode_fragment,
+    encode_fragment,
+    misnamed,
 )
+from lancetable.format.manifest.fragments.numbering import new_ids
+from lancetable.format.manifest.model import FileNames, Fragment, Trust
 from lancetable.format.manifest.names import checked_path, deletion_path
 from lancetable.format.proto import table_pb2
-from lancetable.format.rows import MAX_FRAGMENT_ID
 
 if TYPE_CHECKING:
     from typing_extensions import override
@@ -37,8 +32,6 @@ else:
         return method
 
 
-_DELETION_KINDS = {0: DeletionKind.ARROW, 1: DeletionKind.BITMAP}
-_DELETION_NUMBERS = {kind: number for number, kind in _DELETION_KINDS.items()}
 _DAMAGED = "the list of fragments is damaged; open an older version, or let repair_table make one"
 _BY_ID = attrgetter("id")
 _SEQUENCES = ("row_id_sequence", "created_at_version_sequence", "last_updated_at_version_sequence")
@@ -49,9 +42,12 @@ class StoredFragments(Sequence[Fragment]):
 
     Either the messages or the bytes they are written as are at hand; the other is made on demand.
     Of a manifest that was read there are the bytes, inside of the message that is their owner.
+
+    Fragments of a manifest that share an id get ids of their own before anybody sees them
+    (:mod:`.numbering`). Their ids are compared when the first of them is asked for.
     """
 
-    __slots__ = ("_count", "_decoded", "_encoded", "_owner", "_parsed", "trust")
+    __slots__ = ("_decoded", "_encoded", "_numbering", "_owner", "_parsed", "trust")
 
     def __init__(
         self,
@@ -59,26 +55,34 @@ class StoredFragments(Sequence[Fragment]):
         trust: Trust,
         *,
         owner: table_pb2.Manifest | table_pb2.ManifestTop | None = None,
-        encoded: tuple[bytes, int] | None = None,
+        encoded: bytes | None = None,
     ) -> None:
         self.trust = trust
         self._parsed = messages
         self._owner = owner
-        self._encoded = encoded[0] if encoded else None
-        self._count = encoded[1] if encoded else None
+        self._encoded = encoded
         self._decoded: dict[int, Fragment] = {}
+        is_read = messages is None and encoded is None
+        self._numbering: _Numbering | None = None if is_read else _AS_STORED
 
     @property
     def _messages(self) -> Sequence[table_pb2.DataFragment]:
         if self._parsed is None:
             try:
-                self._parsed = table_pb2.Manifest.FromString(self.encoded()).fragments
+                self._parsed = table_pb2.Manifest.FromString(self._bytes()).fragments
             except DecodeError:
                 raise CorruptError(_DAMAGED, path=self.trust.path) from None
         return self._parsed
 
     def encoded(self) -> bytes:
         """Return the bytes that stand for these fragments inside a manifest message."""
+        renamed = None if self._is_own_unseen else self._numbers.renamed
+        if renamed is not None:
+            return bytes(table_pb2.Manifest(fragments=renamed).SerializeToString())
+        return self._bytes()
+
+    def _bytes(self) -> bytes:
+        """Return the bytes of the fragments as they were stored."""
         if self._encoded is None:
             only = self._owner or table_pb2.Manifest(fragments=self._messages)
             # The top of a manifest does not know its fragments, and keeps them as they were read.
@@ -88,18 +92,48 @@ class StoredFragments(Sequence[Fragment]):
             self._encoded, self._owner = bytes(only.SerializeToString()), None
         return self._encoded
 
-    def last_id(self) -> int | None:
-        """Return the id of the last fragment.
+    @property
+    def _numbers(self) -> "_Numbering":
+        # Set at once, for threads that look at the same version.
+        if self._numbering is None:
+            self._numbering = _number(self._messages, self.trust.max_fragment_id)
+        return self._numbering
 
-        ``None`` when there is none, or when nobody looked yet at what this library wrote itself:
-        then the manifest names the largest id.
-        """
-        messages = self._messages if self._count is None else self._parsed
-        return int(messages[-1].id) if messages else None
+    @property
+    def _named(self) -> Sequence[table_pb2.DataFragment]:
+        """The messages, each with an id of its own if they are those of a manifest."""
+        renamed = self._numbers.renamed
+        return self._messages if renamed is None else renamed
+
+    def shared_ids(self) -> frozenset[int]:
+        """Return the stored ids that more than one fragment has."""
+        return frozenset(self._numbers.stored_ids.values())
+
+    def numbered_above(self, largest: int) -> "StoredFragments":
+        """Return the same fragments; those that share an id get ids above ``largest``."""
+        if not self._numbers.stored_ids:
+            return self
+        moved = StoredFragments(self._messages, self.trust)
+        moved._numbering = _number(self._messages, max(largest, self.trust.max_fragment_id or 0))
+        return moved
 
     def largest_id(self) -> int | None:
-        """Return the largest id."""
+        """Return the largest id.
+
+        ``None`` when there is no fragment, or when nobody looked yet at what this library wrote
+        itself: then the manifest names the largest id.
+        """
+        if self._is_own_unseen:
+            return None
+        numbers = self._numbers
+        if numbers is not _AS_STORED:
+            return numbers.largest
         return max(map(_BY_ID, self._messages), default=None)
+
+    @property
+    def _is_own_unseen(self) -> bool:
+        """True for fragments that this library wrote in order, and nobody looked at yet."""
+        return self._parsed is None and self.trust.is_own
 
     def largest_field_id(self) -> int:
         """Return the largest id of a column that a file has or had, -1 when there is none."""
@@ -110,7 +144,7 @@ class StoredFragments(Sequence[Fragment]):
         """Return the position of a fragment."""
         from bisect import bisect_left  # noqa: PLC0415 - opening a table does without
 
-        messages = self._messages
+        messages = self._named
         place = bisect_left(messages, fragment_id, key=_BY_ID)
         if place < len(messages) and messages[place].id == fragment_id:
             return place
@@ -118,13 +152,11 @@ class StoredFragments(Sequence[Fragment]):
 
     def ids(self) -> list[int]:
         """Return the ids of all fragments without looking at anything else."""
-        return list(map(_BY_ID, self._messages))
+        return list(map(_BY_ID, self._named))
 
     @override
     def __len__(self) -> int:
-        if self._count is None:
-            self._count = len(self._messages)
-        return self._count
+        return len(self._messages)
 
     @overload
     def __getitem__(self, index: int) -> Fragment: ...
@@ -163,9 +195,9 @@ class StoredFragments(Sequence[Fragment]):
         return found
 
     def _decode(self, number: int) -> Fragment:
-        message = self._messages[number]
+        message = self._named[number]
         try:
-            return _fragment(message, self.trust)
+            return decode_fragment(message, self.trust, self._numbers.stored_ids.get(number))
         except CorruptError as cause:
             raise cause.at(self.trust.path, f"fragment {message.id}") from None
         except UnsupportedError as cause:
@@ -206,7 +238,7 @@ class StoredFragments(Sequence[Fragment]):
             for file in message.files:
                 found.data.add((file.path, file.base_id if file.HasField("base_id") else None))
             if message.HasField("deletion_file"):
-                deletion = _deletion_file(message.deletion_file)
+                deletion = decode_deletion_file(message.deletion_file)
                 found.deletions.add((deletion_path(message.id, deletion), deletion.base_id))
             for group in _SEQUENCES:
                 name = message.WhichOneof(group)
@@ -215,23 +247,72 @@ class StoredFragments(Sequence[Fragment]):
         return found
 
     def edited(self, edit: EditedFragments, trust: Trust) -> "StoredFragments":
-        """Return the stored form of these fragments after an edit."""
+        """Return the stored form of these fragments after an edit.
+
+        Raises:
+            UnsupportedError: a fragment that shares its id has a deletion file named by that id.
+        """
         added = encode_fragments(edit.added)
         if self.trust.right_counts and not edit.changed and not edit.removed:
-            last = self.last_id()
-            if not added or last is None or added[0].id > last:
-                content = self.encoded() + table_pb2.Manifest(fragments=added).SerializeToString()
-                return StoredFragments(None, trust, encoded=(content, len(self) + len(added)))
+            largest = self.largest_id()
+            is_after = not added or largest is None or added[0].id > largest
+            if is_after and (self._is_own_unseen or self._numbers.is_sorted):
+                content = self._bytes() + table_pb2.Manifest(fragments=added).SerializeToString()
+                longer = StoredFragments(None, trust, encoded=content)
+                if self._numbering is not None:
+                    longer._numbering = _AS_STORED
+                return longer
+        self.check_deletion_names(edit.removed.union(edit.changed))
         owner = table_pb2.Manifest()
         kept = owner.fragments
-        kept.MergeFrom(self._messages)
+        kept.MergeFrom(self._named)
         if not self.trust.right_counts:
             _forget_counts(kept)
         _apply(kept, edit)
         kept.extend(added)
-        if added:
+        if added or not self._numbers.is_sorted:
             kept.sort(key=_BY_ID)
         return StoredFragments(kept, trust, owner=owner)
+
+    def check_deletion_names(self, but: Set[int] = frozenset()) -> None:
+        """Check that each deletion file is named by the id of its fragment, but of some fragments.
+
+        Raises:
+            UnsupportedError: a fragment shares its id, and its deletion file is named by that id.
+        """
+        messages = self._named
+        for place, id_ in self._numbers.stored_ids.items():
+            if messages[place].id not in but and messages[place].HasField("deletion_file"):
+                raise misnamed(id_)
+
+
+class _Numbering(NamedTuple):
+    """Which ids fragments have: copies of all messages where some need others than the stored."""
+
+    stored_ids: Mapping[int, int]
+    """The stored ids of fragments that got others, by place."""
+    renamed: Sequence[table_pb2.DataFragment] | None
+    largest: int | None
+    is_sorted: bool
+
+
+_AS_STORED = _Numbering({}, None, None, is_sorted=True)
+
+
+def _number(messages: Sequence[table_pb2.DataFragment], largest: int | None) -> _Numbering:
+    ids = list(map(_BY_ID, messages))
+    fresh = new_ids(
+        ids,
+        lambda place: messages[place].HasField("deletion_file"),
+        -1 if largest is None else largest,
+    )
+    if not fresh:
+        return _Numbering({}, None, max(ids, default=None), ids == sorted(ids))
+    renamed = table_pb2.Manifest(fragments=messages).fragments
+    for place, id_ in fresh.items():
+        renamed[place].id = id_
+    stored = {place: ids[place] for place in fresh}
+    return _Numbering(stored, renamed, max(fresh.values()), is_sorted=False)
 
 
 def _forget_counts(messages: Iterable[table_pb2.DataFragment]) -> None:
@@ -254,9 +335,15 @@ def _apply(messages: Sequence[table_pb2.DataFragment], edit: EditedFragments) ->
 
 
 def store_fragments(fragments: Sequence[Fragment], trust: Trust) -> StoredFragments:
-    """Return fragments in the form in which they are stored."""
-    if isinstance(fragments, StoredFragments) and fragments.trust.right_counts:
-        return fragments
+    """Return fragments in the form in which they are stored, each with an id of its own.
+
+    Raises:
+        UnsupportedError: a fragment that shares its id has a deletion file named by that id.
+    """
+    if isinstance(fragments, StoredFragments):
+        is_unique = fragments._is_own_unseen or not fragments.shared_ids()  # noqa: SLF001
+        is_kept = fragments.trust.right_counts and is_unique
+        return fragments if is_kept else fragments.edited(EditedFragments(()), trust)
     if isinstance(fragments, EditedFragments) and isinstance(fragments.base, StoredFragments):
         return fragments.base.edited(fragments, trust)
     owner = table_pb2.Manifest(fragments=encode_fragments(fragments))
@@ -266,127 +353,5 @@ def store_fragments(fragments: Sequence[Fragment], trust: Trust) -> StoredFragme
 def encode_fragments(fragments: Iterable[Fragment]) -> Sequence[table_pb2.DataFragment]:
     """Return the messages of fragments."""
     if isinstance(fragments, StoredFragments) and fragments.trust.right_counts:
-        return fragments._messages  # noqa: SLF001 - the same module
+        return fragments._named  # noqa: SLF001 - the same module
     return [encode_fragment(fragment) for fragment in fragments]
-
-
-def _fragment(message: table_pb2.DataFragment, trust: Trust) -> Fragment:
-    if message.id > MAX_FRAGMENT_ID:
-        raise CorruptError("fragment ids fit into 32 bits")
-    if message.overlays:
-        raise UnsupportedError(
-            "values are patched by overlay files, which this release cannot read; "
-            "the table was left untouched"
-        )
-    row_ids = _sequence(message, "row_id_sequence")
-    if trust.stable_row_ids and row_ids is None:
-        raise CorruptError("the table has stable row ids, the fragment has none")
-    return Fragment(
-        message.id,
-        tuple([decode_data_file(file) for file in message.files]),
-        _deletion_file(message.deletion_file) if message.HasField("deletion_file") else None,
-        message.physical_rows if trust.right_counts else 0,
-        row_ids,
-        _sequence(message, "created_at_version_sequence"),
-        _sequence(message, "last_updated_at_version_sequence"),
-    )
-
-
-def encode_fragment(fragment: Fragment) -> table_pb2.DataFragment:
-    """Return the message of a fragment."""
-    message = table_pb2.DataFragment(
-        id=fragment.id,
-        files=[encode_data_file(file) for file in fragment.files],
-        physical_rows=fragment.physical_rows,
-    )
-    deletion = fragment.deletion_file
-    if deletion is not None:
-        stored = message.deletion_file
-        stored.file_type = _DELETION_NUMBERS[deletion.kind]
-        stored.read_version = deletion.read_version
-        stored.id = deletion.id
-        stored.num_deleted_rows = deletion.deleted_rows
-        if deletion.base_id is not None:
-            stored.base_id = deletion.base_id
-        stored.SetInParent()
-    _set_sequence(message, "row_ids", fragment.row_ids)
-    _set_sequence(message, "created_at_versions", fragment.created_at)
-    _set_sequence(message, "last_updated_at_versions", fragment.last_updated_at)
-    return message
-
-
-def decode_data_file(message: table_pb2.DataFile) -> DataFile:
-    """Return the data file of a message.
-
-    Raises:
-        CorruptError: it contradicts itself, or its path leaves the table.
-    """
-    fields, columns = tuple(message.fields), tuple(message.column_indices)
-    if columns and len(columns) != len(fields):
-        raise CorruptError(
-            f"data file {message.path!r} lists {len(fields)} fields and {len(columns)} columns"
-        )
-    return DataFile(
-        checked_path(message.path, "data file"),
-        fields,
-        columns,
-        message.file_major_version,
-        message.file_minor_version,
-        message.file_size_bytes or None,
-        message.base_id if message.HasField("base_id") else None,
-    )
-
-
-def encode_data_file(file: DataFile) -> table_pb2.DataFile:
-    """Return the message of a data file."""
-    return table_pb2.DataFile(
-        path=file.path,
-        fields=file.fields,
-        column_indices=file.column_indices,
-        file_major_version=file.major,
-        file_minor_version=file.minor,
-        file_size_bytes=file.size or 0,
-        base_id=file.base_id,
-    )
-
-
-def _deletion_file(message: table_pb2.DeletionFile) -> DeletionFile:
-    kind = _DELETION_KINDS.get(message.file_type)
-    if kind is None:
-        raise UnsupportedError(f"deletion files of kind {message.file_type} cannot be read")
-    return DeletionFile(
-        kind,
-        message.read_version,
-        message.id,
-        message.num_deleted_rows,
-        message.base_id if message.HasField("base_id") else None,
-    )
-
-
-def _sequence(message: table_pb2.DataFragment, group: str) -> SequenceSource | None:
-    name = message.WhichOneof(group)
-    if name is None:
-        return None
-    stored = getattr(message, name)
-    if name.startswith("inline"):
-        return InlineSequence(stored)
-    if name.startswith("external"):
-        return ExternalSequence(
-            checked_path(stored.path, "row sequence"), stored.offset, stored.size
-        )
-    return ColumnSequence()
-
-
-def _set_sequence(
-    message: table_pb2.DataFragment, name: str, sequence: SequenceSource | None
-) -> None:
-    match sequence:
-        case None:
-            return
-        case InlineSequence(data):
-            setattr(message, f"inline_{name}", data)
-        case ExternalSequence(path, offset, size):
-            stored = getattr(message, f"external_{name}")
-            stored.path, stored.offset, stored.size = path, offset, size
-        case ColumnSequence():
-            getattr(message, f"column_{name}").SetInParent()
