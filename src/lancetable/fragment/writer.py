@@ -84,6 +84,11 @@ def file_version(text: str) -> FileVersion:
         InputError: no such version can be written.
     """
     found = WRITABLE.get(text)
+    if text in {"legacy", "0.1"}:
+        raise InputError(
+            f"data files of version {text!r} are read but not written; use storage_version='2.0' "
+            "for the oldest version that is written"
+        )
     if found is None:
         known = ", ".join(WRITABLE)
         raise InputError(f"data files of version {text!r} cannot be written; use one of {known}")

@@ -37,6 +37,7 @@ class Act(enum.Enum):
     UPDATE = "update"
     INSERT = "insert"
     DELETE = "delete"
+    FAIL = "fail"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Clause:
     @property
     def takes_all(self) -> bool:
         """True when every column of the source is wanted."""
-        return self.act is not Act.DELETE and self.values is None
+        return self.act in {Act.UPDATE, Act.INSERT} and self.values is None
 
     def expressions(self) -> tuple[Expression, ...]:
         """Return all expressions of the clause."""

@@ -13,11 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import InputError
 from lancetable.expression import evaluate_mask
 from lancetable.format.manifest import Fragment
+from lancetable.format.rows import row_address
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.readers import Readers
-from lancetable.operations.clauses import SOURCE, TARGET, BoundClause, Sides, When
+from lancetable.operations.clauses import SOURCE, TARGET, Act, BoundClause, Sides, When
 from lancetable.operations.collector import collector_paused
 from lancetable.operations.join import KeyIndex, Pairs, join_part
 from lancetable.operations.kept import Kept
@@ -150,12 +152,27 @@ def _decided(
     """Yield the rows of a fragment on which a clause acts, if there are any."""
     fragment = readers.source.manifest.fragments[position]
     all_rows = Decided(fragment, *pairs, _actions(readers, position, pairs, clauses, kept))
+    _refuse_matches(all_rows, clauses)
     chosen = all_rows.actions != NOTHING
     if chosen.all():
         if len(chosen):
             yield all_rows
     elif chosen.any():
         yield all_rows.where(chosen)
+
+
+def _refuse_matches(decided: Decided, clauses: Numbered) -> None:
+    """Check that no clause acts which is there to fail."""
+    failing = [number for number, clause in clauses if clause.act is Act.FAIL]
+    if not failing:
+        return
+    found = np.flatnonzero(np.isin(decided.actions, failing))
+    if len(found):
+        address = row_address(decided.fragment.id, int(decided.offsets[found[0]]))
+        raise InputError(
+            f"{len(found)} rows of fragment {decided.fragment.id} match the source, which "
+            f"when_matched_fail() forbids; see take(row_addresses=[{address}]) for the first"
+        )
 
 
 def _actions(

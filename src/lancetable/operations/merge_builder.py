@@ -46,6 +46,13 @@ class MergeBuilder:
         """Delete the row of the table."""
         return self._add(When.MATCHED, Act.DELETE, None, condition)
 
+    def when_matched_fail(self, condition: Where = None) -> "MergeBuilder":
+        """Refuse the whole merge when a row of the source matches one of the table.
+
+        With ``when_not_matched_insert_all`` that is an insert which never repeats a key.
+        """
+        return self._add(When.MATCHED, Act.FAIL, None, condition)
+
     def when_not_matched_insert_all(self, condition: Where = None) -> "MergeBuilder":
         """Insert rows of the source that match no row of the table."""
         return self._add(When.NOT_MATCHED, Act.INSERT, None, condition)

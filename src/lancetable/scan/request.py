@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, SupportsIndex, TypeAlias, get_args
+from typing import Any, Literal, SupportsIndex, TypeAlias, get_args
 
 import pyarrow.compute as pc
 
@@ -30,6 +30,9 @@ class ScanOptions:
 
     memory_bytes: int = 64 * MiB
     """About the most bytes decoded ahead of the reader of the batches."""
+
+    strict: bool = False
+    """True for batches of exactly ``batch_rows`` rows, the last one aside, whatever their bytes."""
 
     threads: int = field(default_factory=lambda: min(os.cpu_count() or 1, 8))
     """How many threads decode; tables of a few megabytes are read by the caller's own."""
@@ -116,7 +119,7 @@ def parse_columns(columns: ColumnsArgument) -> Selection:
     return Selection(columns=names)
 
 
-def parse_options(options: Mapping[str, int]) -> ScanOptions:
+def parse_options(options: Mapping[str, Any]) -> ScanOptions:
     """Return the options with the given ones in place of the defaults.
 
     Raises:

@@ -12,6 +12,7 @@ from lancetable.expression import to_sql
 from lancetable.fragment.readers import Readers
 from lancetable.scan import execute
 from lancetable.scan.plan import Plans, ScanPlan, planned
+from lancetable.scan.rebatch import exact_batches
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.result import Piece, table_of, to_table
 
@@ -56,6 +57,12 @@ class Scan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches; only a bounded part of them is in memory at a time."""
+        batches = self._batches()
+        yield from (
+            exact_batches(batches, self._options.batch_rows) if self._options.strict else batches
+        )
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         rows = self._options.batch_rows
         with self._leased() as hold:
             # Whoever takes the batches may take any time between two of them.

@@ -148,6 +148,7 @@ class ReadingTable:
         with_row_id: bool = False,
         with_row_address: bool = False,
         blobs: "Blobs" = "descriptions",
+        fragments: "Sequence[int | Fragment] | None" = None,
         **options: int,
     ) -> "Scan":
         """Describe rows to read; nothing is read before the result is asked for them.
@@ -160,8 +161,10 @@ class ReadingTable:
             with_row_id: add the column ``_rowid``.
             with_row_address: add the column ``_rowaddr``.
             blobs: what blob columns hold: ``descriptions`` or ``bytes``.
+            fragments: read only these fragments of the version, by id or as values of
+                :attr:`fragments`, in the order given.
             options: fields of :class:`lancetable.scan.request.ScanOptions`, such as
-                ``batch_rows``, ``memory_bytes`` and ``threads``.
+                ``batch_rows``, ``strict``, ``memory_bytes`` and ``threads``.
         """
         from lancetable.scan.request import ScanRequest, parse_columns, parse_options, parse_where
         from lancetable.scan.scanner import Scan
@@ -177,7 +180,17 @@ class ReadingTable:
             with_row_address=with_row_address,
             blobs=blobs,
         )
-        return Scan(self._opened(), request, parse_options(options), self._plans)
+        readers = self._opened() if fragments is None else self._some(fragments)
+        return Scan(readers, request, parse_options(options), self._plans)
+
+    def _some(self, fragments: "Sequence[int | Fragment]") -> "Readers":
+        """Return readers of some fragments."""
+        from lancetable.fragment.readers import Readers
+        from lancetable.scan.fragments import choose_fragments
+
+        manifest = self._snapshot.manifest
+        chosen = choose_fragments(manifest.fragments, fragments)
+        return Readers(self._snapshot._replace(manifest=manifest._replace(fragments=chosen)))
 
     def take(
         self,

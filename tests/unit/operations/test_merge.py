@@ -403,3 +403,15 @@ def test_merges_equal_the_model(old, new, clauses):
         found = [(row["id"], row["v"]) for row in rows(table)]
         assert sorted(found, key=repr) == modelled(old, new, clauses)
         assert before + result.inserted - result.deleted == len(found)
+
+
+def test_a_match_can_be_refused(table):
+    version, known = table.version, table.scan().to_arrow()
+    source = known.slice(0, 2)
+    merge = table.merge(source, on=["id"]).when_matched_fail().when_not_matched_insert_all()
+    with pytest.raises(InputError, match=r"2 rows of fragment 0 match the source.*row_addresses="):
+        merge.execute()
+    assert lancetable.open_table(table.uri).version == version
+    fits = table.merge(source, on=["id"]).when_matched_fail("source.id < 0")
+    assert not fits.execute().is_new_version
+    assert table.scan().to_arrow().equals(known)

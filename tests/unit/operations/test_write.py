@@ -182,6 +182,12 @@ def test_a_task_can_be_sent(tmp_path):
     assert list(store.list("")) == []
 
 
+@pytest.mark.parametrize("version", ["0.1", "legacy"])
+def test_files_of_the_oldest_version_are_only_read(version):
+    with pytest.raises(lt.InputError, match=r"read but not written; use storage_version='2.0'"):
+        WriteOptions(storage_version=version)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
