@@ -1,6 +1,8 @@
 """What tests of object stores share: places on the servers, and a proxy before one of them."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -33,3 +35,16 @@ def via(s3_server: S3Server, between: Proxy) -> Place:
 def remote(request: pytest.FixtureRequest) -> Place:
     """A fresh folder on each server."""
     return bucket_of(request, request.param).fresh()
+
+
+@pytest.fixture(params=KINDS)
+def hurt(request: pytest.FixtureRequest) -> Iterator[tuple[Place, Proxy]]:
+    """A fresh folder on each server, reached through a proxy, and the proxy."""
+    place = bucket_of(request, request.param)
+    port = int(re.search(r"127\.0\.0\.1:(\d+)", str(place.options))[1])  # type: ignore[index]
+    with proxy(port) as running:
+        moved = {
+            name: value.replace(f"127.0.0.1:{port}", f"127.0.0.1:{running.port}")
+            for name, value in place.options.items()
+        }
+        yield replace(place, options=moved).fresh(), running

@@ -18,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
 _GENERATION = "x-goog-if-generation-match"
+_CONDITIONS = frozenset({"if-none-match", _GENERATION})
 CONFLICT = (
     b'<?xml version="1.0"?><Error><Code>ConditionalRequestConflict</Code>'
     b"<Message>A conflicting operation occurred, try again.</Message></Error>"
@@ -210,7 +211,7 @@ def _ask(
     headers = dict(handler.headers.items())
     if state.drops_conditions:
         headers = {
-            name: value for name, value in headers.items() if name.lower() != "if-none-match"
+            name: value for name, value in headers.items() if name.lower() not in _CONDITIONS
         }
     connection = http.client.HTTPConnection("127.0.0.1", state.upstream, timeout=60)
     try:

@@ -1,8 +1,10 @@
 """Which endpoint a store is reached at, and whether it can be one."""
 
+import json
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from lancetable.errors import InputError
 from lancetable.store.address import Address
@@ -35,7 +37,19 @@ def endpoint_of(service: Service, config: Mapping[str, str]) -> str:
     for name in _VARIABLES.get(service, ()):
         if os.environ.get(name):
             return os.environ[name]
-    return ""
+    return _google_endpoint(config) if service is Service.GCS else ""
+
+
+def _google_endpoint(config: Mapping[str, str]) -> str:
+    """Return the endpoint that a service account names, as those for emulators do."""
+    text = config.get("service_account_key") or os.environ.get("GOOGLE_SERVICE_ACCOUNT_KEY", "")
+    file = config.get("service_account") or os.environ.get("GOOGLE_SERVICE_ACCOUNT", "")
+    try:
+        account = json.loads(text or Path(file).read_text(encoding="utf-8")) if text or file else {}
+    except (OSError, ValueError):
+        return ""  # the client library says what is wrong with it
+    found = account.get("gcs_base_url") if isinstance(account, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def allows_http(address: Address, settings: Settings) -> bool:
