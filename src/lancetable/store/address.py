@@ -61,7 +61,7 @@ def parse_address(uri: str) -> Address:
         InputError: it names no bucket, or tools would read it in different ways.
     """
     scheme, _, rest = uri.partition("://")
-    service = _SERVICES.get(scheme.lower())
+    service = _SERVICES.get(scheme.strip().lower())
     if service is None:
         known = ", ".join(f"{name}://" for name in _SERVICES)
         raise UnsupportedError(

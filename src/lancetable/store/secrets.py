@@ -8,16 +8,19 @@ MOST_CHARACTERS = 300
 
 # Order matters: a header may hold what looks like a query parameter.
 _PATTERNS = (
-    # user:password@host; a container or account before '@' has no colon.
-    (re.compile(r"(://)[^/\s:@]*:[^/\s@]*@"), rf"\1{HIDDEN}@"),
-    (re.compile(r"(?i)\b(bearer|basic|sharedkey|aws4-hmac-sha256)\s+[^\s\"'<>]+"), rf"\1 {HIDDEN}"),
+    # user:password@host; a container before '@' has no colon, and a port is followed by a path.
+    (
+        re.compile(r"(://)[^/\s:@]*:(?!\d{1,5}(?:[/?#\s\"']|$))[^\s@]*@"),
+        rf"\1{HIDDEN}@",
+    ),
+    (re.compile(r"(?i)\b(bearer|basic|sharedkey)\s+[\w.:~+/=-]{16,}"), rf"\1 {HIDDEN}"),
     (
         re.compile(
-            r"(?i)([?&;]|\b)((?:x-amz-|x-goog-)?(?:sig|signature|credential|security-token|"
+            r"(?i)(?<![a-z0-9])((?:x-amz-|x-goog-)?(?:sig|signature|credential|security-token|"
             r"session[-_]token|access[-_]?token|sas[-_]?token|account[-_]?key|secret[-_]access[-_]key|"
             r"client[-_]secret|password)\s*[=:]\s*)(?!\*\*\*)[^&;\s\"'<>]+"
         ),
-        rf"\1\2{HIDDEN}",
+        rf"\1{HIDDEN}",
     ),
 )
 
