@@ -13,7 +13,8 @@ address                                                names
 
 Percent escapes are decoded, as pylance does: ``s3://bucket/a%20b`` and ``s3://bucket/a b`` are one
 folder. Characters that tools read in different ways (``\``, ``?``, ``#``, control characters,
-space at the end) are refused; ``%5C``, ``%3F`` and ``%23`` name them.
+space at the end) are refused; ``%3F``, ``%23`` and ``%20`` name a question mark, a number sign and
+such a space.
 """
 
 import re
@@ -26,7 +27,7 @@ from lancetable.store.settings import Service
 
 _BUCKET = re.compile(r"[A-Za-z0-9._$-]{1,255}")
 _HOST = re.compile(r"(?:[^/@\s]*@)?(?:\[[0-9A-Fa-f:.]+\]|[^/@\s:\[\]]+)(?::\d{1,5})?")
-_ESCAPED = str.maketrans({"%": "%25", "#": "%23", "?": "%3F", "\\": "%5C"})
+_ESCAPED = str.maketrans({"%": "%25", "#": "%23", "?": "%3F"})
 
 _SERVICES = {
     "s3": Service.S3,
@@ -102,9 +103,7 @@ def check_characters(uri: str) -> None:
             "storage_options, or write %3F or %23 for a character of the folder"
         )
     if "\\" in uri:
-        raise InputError(
-            f"{quoted(uri)}: an address has no backslash; write '/' between folders, or %5C"
-        )
+        raise InputError(f"{quoted(uri)}: an address has no backslash; write '/' between folders")
     if uri != uri.strip() or any(c < " " or c == "\x7f" for c in uri):
         raise InputError(
             f"{quoted(uri)!r}: an address has no control characters and no space at its ends; "
@@ -132,8 +131,10 @@ def decoded_folder(uri: str, escaped: str) -> str:
         raise InputError(
             f"{quoted(uri)}: the folder has an empty part, '.' or '..'; write it without"
         )
-    if any(c < " " or c == "\x7f" for c in folder):
-        raise InputError(f"{quoted(uri)}: the folder of a table has no control characters")
+    if any(c < " " or c in "\\\x7f" for c in folder):
+        raise InputError(
+            f"{quoted(uri)}: the folder of a table has no backslash and no control characters"
+        )
     return folder
 
 

@@ -25,7 +25,6 @@ from lancetable.store.objects import ObjectStore
         ("e%C3%A9", "eé"),
         ("é", "é"),
         ("plus+p", "plus+p"),
-        ("a%5Cb", "a\\b"),
         ("a%23b", "a#b"),
         ("a%3Fb", "a?b"),
         ("trailing/", "trailing"),
@@ -46,6 +45,7 @@ def test_escapes_are_decoded_once(scheme: str, folder: str, meant: str) -> None:
     "uri",
     [
         "s3://bucket/a\\b",
+        "s3://bucket/a%5Cb",
         "s3://bucket/a?b",
         "s3://bucket/a#b",
         "s3://bucket/a ",
