@@ -12,13 +12,17 @@ def choose_fragments(
     """Return the fragments that are named by id or given as values, in the order given.
 
     Raises:
-        InputError: one is not in the version, or is named twice.
+        InputError: an item is no fragment and no id, is not in the version, or is named twice.
     """
+    if isinstance(wanted, Fragment | str | bytes) or not isinstance(wanted, Iterable):
+        raise InputError(f"fragments is {wanted!r}; give a list of fragments or of their ids")
     by_id: dict[int, list[Fragment]] = {}
     for one in known:
         by_id.setdefault(one.id, []).append(one)
     chosen: list[Fragment] = []
     for item in wanted:
+        if not isinstance(item, Fragment | int):
+            raise InputError(f"fragments holds {item!r}; give fragments or their ids")
         is_value = isinstance(item, Fragment)
         id_ = item.id if isinstance(item, Fragment) else item
         found = [one for one in by_id.get(id_, []) if not is_value or one == item]
