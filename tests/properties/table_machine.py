@@ -11,10 +11,12 @@ from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 import lancetable as lt
+from lancetable.errors import InputError
 from tests.properties.rows_model import (
     FLOATS,
     INTEGERS,
@@ -109,10 +111,14 @@ class Ours:
         before = table.version
         self._made(table, table.overwrite(rows), before)
 
-    def overwrite_where(self, uri: str, rows: pa.Table, where: str) -> None:
+    def overwrite_where(self, uri: str, rows: pa.Table, where: str, *, fits: bool) -> None:
         table = self._open(uri)
         before = table.version
-        self._made(table, table.overwrite(rows, where=where), before)
+        if not fits:
+            with pytest.raises(InputError, match="not match the predicate"):
+                table.overwrite(rows, where=where)
+            assert table.refresh().version == before
+        self._made(table, table.overwrite(rows, where=where, check=fits), before)
 
     def truncate(self, uri: str) -> int:
         table = self._open(uri)
@@ -458,7 +464,8 @@ class TableMachine(RuleBasedStateMachine):
         """Replace the rows for which a predicate holds."""
         where = predicate(data, self.state)
         rows = data.draw(rows_of(self.state.columns, 6))
-        Ours().overwrite_where(self.uri, self.state.table(rows), where.sql)
+        fits = all(where.value(row) is True for row in rows)
+        Ours().overwrite_where(self.uri, self.state.table(rows), where.sql, fits=fits)
         kept = [row for row in self.state.rows if where.value(row.values) is not True]
         self.settle([*kept, *map(Row, rows)], ordered=True)
 

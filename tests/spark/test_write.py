@@ -13,7 +13,7 @@ from lancetable.spark import commits
 from lancetable.spark.options import parse_options
 from lancetable.spark.types import to_spark
 from lancetable.spark.writer import LanceMessage, LanceWriter
-from lancetable.spark.writing import plan_writing
+from lancetable.spark.writing import TaskRows, plan_writing
 
 
 @pytest.fixture
@@ -146,6 +146,26 @@ def test_replace_where_replaces_some_rows(spark, path):
         write(spark.range(1), path, replaceWhere="id > 1")
 
 
+def test_replace_where_refuses_rows_that_do_not_match(spark, path):
+    write(spark.range(10), path)
+    before = data_files(path)
+    # Four tasks, of which two have rows that do not match, and one has an unknown answer.
+    rows = spark.range(-2, 6, 1, 4).selectExpr("if(id = 5, null, id) as id")
+    with pytest.raises(Exception, match=r"LANCE_INPUT\] 3 of the new rows .*'id >= 0'.* id = -2;"):
+        write(rows, path, "overwrite", replaceWhere="id >= 0")
+    assert data_files(path) == before
+    assert lancetable.open_table(path).version == 1
+    write(rows, path, "overwrite", replaceWhere="id >= 0", replaceWhereCheck="false")
+    assert lancetable.open_table(path).count() == 8
+    for _ in range(2):
+        write(spark.range(3), path, "overwrite", replaceWhere="id >= 0")
+    assert lancetable.open_table(path).count() == 6
+    for where in ("_rowaddr = 0", "nowhere = 1"):
+        with pytest.raises(Exception, match="LANCE_"):
+            write(spark.range(3), path, "overwrite", replaceWhere=where)
+    assert lancetable.open_table(path).version == 4
+
+
 def test_a_write_with_a_mark_is_done_once(spark, path):
     for number, expected in ((1, 3), (1, 3), (2, 6), (1, 6), (2, 6)):
         write(spark.range(3), path, txnAppId="job", txnVersion=number)
@@ -215,13 +235,13 @@ def test_an_abort_removes_exactly_what_tasks_reported(path):
     message = task(plan, [2])
     stray = task(plan, [3])
     writer.abort([message, None])
-    assert data_files(path) == sorted([*before, stray.fragments[0].files[0].path])
+    assert data_files(path) == sorted([*before, stray.written.fragments[0].files[0].path])
 
 
 def test_after_a_tried_commit_an_abort_touches_nothing(path):
     lancetable.create_table(path, pa.table({"id": [1]}))
     plan = planned(path)
-    writer, messages = LanceWriter(plan), [task(plan, [2]), LanceMessage(())]
+    writer, messages = LanceWriter(plan), [task(plan, [2]), LanceMessage(TaskRows())]
     writer.commit(messages)
     writer.abort(messages)
     assert values(path) == [1, 2]
@@ -239,7 +259,7 @@ def test_an_unknown_outcome_keeps_the_files(path, monkeypatch):
     with pytest.raises(UnknownOutcomeError, match="LANCE_UNKNOWN_OUTCOME"):
         writer.commit(messages)
     writer.abort(messages)
-    assert messages[0].fragments[0].files[0].path in data_files(path)
+    assert messages[0].written.fragments[0].files[0].path in data_files(path)
 
 
 def test_other_appends_do_not_disturb_a_write(path):
@@ -259,7 +279,7 @@ def test_a_table_that_was_replaced_meanwhile_is_a_conflict(path):
     table.overwrite(pa.table({"other": ["a"]}))
     with pytest.raises(ConflictError):
         LanceWriter(plan).commit([message])
-    assert message.fragments[0].files[0].path not in data_files(path)
+    assert message.written.fragments[0].files[0].path not in data_files(path)
     assert lancetable.open_table(path).version == 2
 
 

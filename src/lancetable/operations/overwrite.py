@@ -2,8 +2,8 @@
 
 1. All: take the schema of the data, write its rows as fragments, commit an Overwrite. Versions,
    tags and the configuration stay; ids of fragments go on counting.
-2. Some: find the rows that match and mark them as deleted, write the new rows of the table's own
-   schema, commit both as one Update.
+2. Some: write the new rows of the table's own schema and check that all of them match, find the
+   rows that match and mark them as deleted, commit both as one Update.
 Of two writers who overwrite everything the later one wins; both versions are kept.
 """
 
@@ -13,7 +13,7 @@ from lancetable.commit.committer import commit as commit_operation
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Overwrite, Update
-from lancetable.expression import Expression
+from lancetable.expression import Expression, to_sql
 from lancetable.fragment.writer import WriteOptions
 from lancetable.operations.changes import ChangeOptions
 from lancetable.operations.delete import affected_rows, mark_all
@@ -23,6 +23,11 @@ from lancetable.operations.prepare import prepare_replacement
 from lancetable.operations.retry import repeat
 from lancetable.operations.runner import THREADS, Runner
 from lancetable.operations.steps import own_files
+from lancetable.operations.unmatched import (
+    find_unmatched,
+    refuse_system_columns,
+    refuse_unmatched,
+)
 from lancetable.operations.write import (
     DEFAULT_COMMIT,
     DEFAULT_WRITE,
@@ -87,19 +92,29 @@ def overwrite_where(
     data: object,
     where: Expression,
     options: ChangeOptions,
+    *,
+    check: bool = True,
 ) -> Written:
     """Replace the rows for which a predicate holds; the columns stay those of the table.
 
+    With ``check`` the new rows must match the predicate, so that a repeated call replaces them.
+
     Raises:
         ExpressionError: the predicate cannot be bound to the columns.
+        InputError: a new row does not match the predicate; nothing was written.
         SchemaError: the columns of the data do not fit.
         CommitError: the rows were not replaced.
     """
+    if check:
+        refuse_system_columns(where, snapshot.manifest.schema)
     draft = draft_of(snapshot, data, options.write, options.runner)
 
     def attempt(latest: Snapshot) -> Written:
         tasks = plan_find(latest, where)
         casts = draft.write(latest.manifest.schema).casts
+        if check:
+            missed = find_unmatched(latest, draft.fragments, where, options.runner)
+            refuse_unmatched([missed], to_sql(where), "write them with check=False")
         found = find_all(options.runner, tasks)
         with own_files(latest.store) as files:
             marked = mark_all(latest, found, options)

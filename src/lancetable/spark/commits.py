@@ -22,36 +22,43 @@ from lancetable.operations.grow import grown
 from lancetable.operations.match import find_rows, plan_find
 from lancetable.operations.retry import repeat
 from lancetable.operations.steps import own_files, run_steps
+from lancetable.operations.unmatched import refuse_unmatched
 from lancetable.operations.write import keep_or_remove, next_field_id
 from lancetable.scan.request import parse_where
 from lancetable.spark.once import Mark, is_done
-from lancetable.spark.writing import Kind, WritePlan, on_new_base
+from lancetable.spark.writing import Kind, TaskRows, WritePlan, on_new_base
 
 
-def commit_fragments(
+def commit_rows(
     plan: WritePlan,
-    fragments: Sequence[Fragment],
+    written: Sequence[TaskRows],
     mark: Mark | None = None,
     *,
     is_stream: bool = False,
 ) -> int | None:
-    """Make a version of new fragments and return its number; ``None`` if the mark was seen.
+    """Make a version of what tasks wrote; return its number, or ``None`` if the mark was seen.
 
     A stream goes on for a long time: it needs the columns it began with, whatever else others do.
 
     Raises:
         ConflictError: others changed what the write builds on.
         ExistsError: others made the table meanwhile, with other columns.
+        InputError: new rows do not match ``replaceWhere``; nothing was written.
         UnknownOutcomeError: the version may be there or not; all files stay.
     """
     properties = {} if mark is None else mark.properties()
     options = plan.commit_options(properties)
+    kept = [fragment for one in written for fragment in one.fragments]
     latest = _latest(plan)
     if mark is not None and latest is not None and is_done(latest, mark):
-        remove_fragments(fragments, plan.target)
+        remove_fragments(kept, plan.target)
         return None
-    kept = list(fragments)
     with keep_or_remove(kept, plan.target):
+        refuse_unmatched(
+            (one.unmatched for one in written),
+            plan.options.replace_where or "",
+            "set the option replaceWhereCheck=false",
+        )
         if latest is None or plan.kind is Kind.CREATE:
             return _create(plan, kept, options)
         if is_stream:
@@ -135,6 +142,7 @@ def _replace(
     plan: WritePlan, latest: Snapshot, fragments: list[Fragment], options: CommitOptions
 ) -> CommitResult:
     _refuse_changed(latest.manifest.schema, plan.schema)
+    _refuse_renamed(latest.manifest.schema, plan.schema)
     change = ChangeOptions(write=plan.write, commit=options)
     tasks = plan_find(latest, parse_where(plan.options.replace_where))
     found = [one for each in run_steps(change.runner, find_rows, tasks) for one in each]
@@ -153,6 +161,16 @@ def _refuse_changed(now: Schema, planned: Schema) -> None:
     if not _has_columns(now, planned):
         raise ConflictError(
             "another writer changed columns of the table while the rows were written; nothing was "
+            "changed, write them again"
+        )
+
+
+def _refuse_renamed(now: Schema, planned: Schema) -> None:
+    """Refuse to search by names that meant other columns when the new rows were checked."""
+    names = {field.id: field.name for field in planned.walk()}
+    if any(names.get(field.id, field.name) != field.name for field in now.walk()):
+        raise ConflictError(
+            "another writer renamed columns of the table while the rows were written; nothing was "
             "changed, write them again"
         )
 

@@ -106,6 +106,7 @@ class SinkOptions:
     merge_schema: bool = False
     overwrite_schema: bool = False
     replace_where: str | None = None
+    replace_where_check: bool = True
     types: Mapping[str, str] = field(default_factory=dict)
     rounding: Rounding = Rounding.ERROR
     storage_version: str | None = None
@@ -232,6 +233,7 @@ _SINK: dict[str, Parser] = {
     "mergeSchema": _flag,
     "overwriteSchema": _flag,
     "replaceWhere": _text,
+    "replaceWhereCheck": _flag,
     "types": _hints,
     "rounding": _one_of(Rounding),
     "storageVersion": _text,

@@ -13,9 +13,9 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
 from lancetable.errors import InputError
 from lancetable.spark.codes import coded
-from lancetable.spark.commits import commit_fragments
+from lancetable.spark.commits import commit_rows
 from lancetable.spark.once import Mark
-from lancetable.spark.writer import LanceMessage, Messages, discard, fragments_of
+from lancetable.spark.writer import LanceMessage, Messages, discard, written_of
 from lancetable.spark.writing import WritePlan, write_batches
 
 
@@ -29,14 +29,14 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> LanceMessage:
         """Write the rows of one task."""
         with coded():
-            return LanceMessage(tuple(write_batches(self.plan, iterator)))
+            return LanceMessage(write_batches(self.plan, iterator))
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
         """Make a version of a micro-batch, unless there is one already."""
         with coded():
             app_id = self.plan.options.txn_app_id or query_id(self.checkpoint)
             mark = Mark(app_id, batchId)
-            commit_fragments(self.plan, fragments_of(messages), mark, is_stream=True)
+            commit_rows(self.plan, written_of(messages), mark, is_stream=True)
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803
         """Remove what the tasks of a micro-batch wrote."""

@@ -6,32 +6,26 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from lancetable.format.manifest import Fragment
 from lancetable.fragment.writer import remove_fragments
 from lancetable.spark.codes import coded
-from lancetable.spark.commits import commit_fragments
+from lancetable.spark.commits import commit_rows
 from lancetable.spark.once import Mark
-from lancetable.spark.writing import WritePlan, write_batches
+from lancetable.spark.writing import TaskRows, WritePlan, write_batches
 
 
 @dataclass(frozen=True)
 class LanceMessage(WriterCommitMessage):
     """What one task wrote."""
 
-    fragments: tuple[Fragment, ...]
+    written: TaskRows
 
 
 Messages = list[WriterCommitMessage | None]
 
 
-def fragments_of(messages: Messages) -> list[Fragment]:
-    """Return all fragments that tasks reported, in the order of the tasks."""
-    return [
-        fragment
-        for message in messages
-        if isinstance(message, LanceMessage)
-        for fragment in message.fragments
-    ]
+def written_of(messages: Messages) -> list[TaskRows]:
+    """Return what all tasks reported, in the order of the tasks."""
+    return [message.written for message in messages if isinstance(message, LanceMessage)]
 
 
 def discard(plan: WritePlan, messages: Messages) -> None:
@@ -41,7 +35,8 @@ def discard(plan: WritePlan, messages: Messages) -> None:
     may be removed; after an outcome that is not known that is nothing.
     """
     if any(message is None for message in messages):
-        remove_fragments(fragments_of(messages), plan.target)
+        for written in written_of(messages):
+            remove_fragments(written.fragments, plan.target)
 
 
 class LanceWriter(DataSourceArrowWriter):
@@ -53,7 +48,7 @@ class LanceWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> LanceMessage:
         """Write the rows of one task."""
         with coded():
-            return LanceMessage(tuple(write_batches(self.plan, iterator)))
+            return LanceMessage(write_batches(self.plan, iterator))
 
     def commit(self, messages: Messages) -> None:
         """Make a version of what the tasks wrote."""
@@ -62,7 +57,7 @@ class LanceWriter(DataSourceArrowWriter):
         if options.txn_app_id is not None and options.txn_version is not None:
             mark = Mark(options.txn_app_id, options.txn_version)
         with coded():
-            commit_fragments(self.plan, fragments_of(messages), mark)
+            commit_rows(self.plan, written_of(messages), mark)
 
     def abort(self, messages: Messages) -> None:
         """Remove what the tasks wrote."""

@@ -8,6 +8,7 @@ import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
@@ -24,13 +25,18 @@ from lancetable.format.schema.types import arrow_schema
 from lancetable.fragment.writer import WriteOptions, WriteTarget, write_fragments
 from lancetable.operations.fit import fit
 from lancetable.operations.grow import grown
+from lancetable.operations.parts import part_of
 from lancetable.operations.prepare import Prepared, prepare, prepare_replacement
+from lancetable.operations.unmatched import Unmatched, find_unmatched, refuse_system_columns
 from lancetable.operations.write import (
     check_stored,
+    keep_or_remove,
     next_field_id,
     replaced_version,
     table_options,
 )
+from lancetable.scan.columns import bound_predicate
+from lancetable.scan.request import parse_where
 from lancetable.spark.casts import plan_write
 from lancetable.spark.options import CreateMode, Options, Place, Rounding, SinkOptions
 from lancetable.spark.types import to_arrow, to_table
@@ -60,6 +66,8 @@ class WritePlan:
     new_columns: pa.Schema
     write: WriteOptions
     options: SinkOptions
+    checked: Snapshot | None = None
+    """The version without its fragments, if new rows must match ``replaceWhere``."""
 
     @property
     def target(self) -> WriteTarget:
@@ -118,10 +126,27 @@ def plan_writing(options: Options, schema: StructType, *, overwrite: bool) -> Wr
         to_table(_nullable(schema), sink.types),
         write,
         sink,
+        _checked(snapshot, sink),
     )
     # What does not fit is found here, once, and not by every task.
     Fitting(to_arrow(schema), plan.schema, sink.rounding)
     return plan
+
+
+def _checked(snapshot: Snapshot | None, sink: SinkOptions) -> Snapshot | None:
+    """Return what new rows are checked against before they replace others, if they are.
+
+    Raises:
+        ExpressionError: the predicate cannot be understood or does not fit the columns.
+        InputError: it names a column that new rows do not have yet.
+    """
+    where = parse_where(sink.replace_where)
+    if where is None or snapshot is None or not sink.replace_where_check:
+        return None
+    schema = snapshot.manifest.schema
+    bound_predicate(where, schema)
+    refuse_system_columns(where, schema)
+    return part_of(snapshot, ())
 
 
 def _check(place: Place, sink: SinkOptions, *, overwrite: bool) -> None:
@@ -237,7 +262,14 @@ class Fitting:
         return self._fit.apply(self._casts.apply(batch))
 
 
-def write_batches(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> list[Fragment]:
+class TaskRows(NamedTuple):
+    """What one task wrote, and which of it does not match ``replaceWhere``."""
+
+    fragments: tuple[Fragment, ...] = ()
+    unmatched: Unmatched | None = None
+
+
+def write_batches(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> TaskRows:
     """Write the rows of one task as new fragments.
 
     Raises:
@@ -246,10 +278,15 @@ def write_batches(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> list[Fr
     """
     first = next(batches, None)
     if first is None:
-        return []
+        return TaskRows()
     fitting = Fitting(first.schema, plan.schema, plan.options.rounding)
     fitted = map(fitting.apply, chain([first], batches))
-    return write_fragments(fitted, fitting.schema, plan.target, plan.write)
+    fragments = write_fragments(fitted, fitting.schema, plan.target, plan.write)
+    where = parse_where(plan.options.replace_where)
+    if where is None or plan.checked is None:
+        return TaskRows(tuple(fragments))
+    with keep_or_remove(fragments, plan.target):
+        return TaskRows(tuple(fragments), find_unmatched(plan.checked, fragments, where))
 
 
 def on_new_base(plan: WritePlan, kind: Kind, version: int) -> WritePlan:

@@ -87,11 +87,12 @@ class WritingTable(ReadingTable):
             )
         )
 
-    def overwrite(
+    def overwrite(  # noqa: PLR0913 - each has a default
         self,
         data: object,
         *,
         where: "Where" = None,
+        check: bool = True,
         write: "WriteOptions | None" = None,
         commit: "CommitOptions | None" = None,
         commit_message: str | None = None,
@@ -99,11 +100,13 @@ class WritingTable(ReadingTable):
     ) -> "WriteResult":
         """Replace all rows and the schema, or with ``where`` the rows that match a predicate.
 
-        The old versions stay, and can be read and restored.
+        The old versions stay, and can be read and restored. With ``where`` every new row must match
+        the predicate, too, so that the same call made twice leaves each row once. A predicate that
+        is null for a row counts as not matching. ``check=False`` writes the rows unchecked.
 
         Raises:
             SchemaError: a column cannot be stored, or does not fit the rows that stay.
-            InputError: a value does not fit its column.
+            InputError: a value does not fit its column, or a new row does not match ``where``.
         """
         from lancetable.operations.changes import ChangeOptions
         from lancetable.operations.overwrite import overwrite, overwrite_where
@@ -116,7 +119,7 @@ class WritingTable(ReadingTable):
         if expression is None:
             return self._moved(overwrite(self._snapshot, data, write=settled, commit=options))
         change = ChangeOptions(write=settled, commit=options)
-        return self._moved(overwrite_where(self._snapshot, data, expression, change))
+        return self._moved(overwrite_where(self._snapshot, data, expression, change, check=check))
 
     def truncate(
         self,

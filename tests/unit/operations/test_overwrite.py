@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.errors import ExpressionError, SchemaError, VersionNotFoundError
+from lancetable.errors import ExpressionError, InputError, SchemaError, VersionNotFoundError
 
 TABLE = pa.table({"a": pa.array([1, 2, 3, 4], pa.int64()), "b": ["x", "y", "x", "y"]})
 
@@ -64,28 +64,28 @@ def test_the_last_of_two_overwrites_wins(table):
 
 
 def test_rows_that_match_are_replaced_in_one_version(table):
-    result = table.overwrite([{"a": 30, "b": "new"}], where="b = 'x'")
+    result = table.overwrite([{"a": 30, "b": "x"}], where="b = 'x'")
     assert (result.version, result.rows) == (2, 1)
-    assert rows(table) == [{"a": 2, "b": "y"}, {"a": 4, "b": "y"}, {"a": 30, "b": "new"}]
+    assert rows(table) == [{"a": 2, "b": "y"}, {"a": 4, "b": "y"}, {"a": 30, "b": "x"}]
     assert table._snapshot.transaction().operation_name == "Update"
 
 
 def test_whole_fragments_may_be_replaced(table):
-    table.overwrite([{"a": 9}], where="a <= 2")
-    assert [row["a"] for row in rows(table)] == [3, 4, 9]
+    table.overwrite([{"a": 0}], where="a <= 2")
+    assert [row["a"] for row in rows(table)] == [3, 4, 0]
     assert [fragment.id for fragment in table.fragments] == [1, 2]
 
 
 def test_without_a_match_the_rows_are_added(table):
-    table.overwrite([{"a": 9}], where="a > 100")
-    assert [row["a"] for row in rows(table)] == [1, 2, 3, 4, 9]
+    table.overwrite([{"a": 109}], where="a > 100")
+    assert [row["a"] for row in rows(table)] == [1, 2, 3, 4, 109]
 
 
 def test_a_replacement_beside_other_writers(table):
     other = lt.open_table(table.uri)
     other.append([{"a": 50, "b": "x"}])
-    table.overwrite([{"a": 9}], where="a = 1")
-    assert sorted(row["a"] for row in rows(table)) == [2, 3, 4, 9, 50]
+    table.overwrite([{"a": -9}], where="a < 2")
+    assert sorted(row["a"] for row in rows(table)) == [-9, 2, 3, 4, 50]
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,62 @@ def test_a_refused_replacement_changes_nothing(table, data, where, error):
     with pytest.raises(error):
         table.overwrite(data, where=where)
     assert files(table) == before
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([{"a": 1, "b": "x"}, {"a": 7, "b": "no"}, {"a": 8, "b": "x"}], "1 of .* has b = 'no';"),
+        ([{"a": 1, "b": "x"}, {"a": 7}, {"a": 8, "b": "y"}], "2 of .* has b = None;"),
+        (pa.table({"a": [1, 2]}), "2 of .* has b = None;"),
+        (pa.table({"a": [1], "b": pa.array(["y"]).dictionary_encode()}), "1 of .* has b = 'y';"),
+        ((one for one in TABLE.to_batches(max_chunksize=1)), "2 of .* has b = 'y';"),
+    ],
+    ids=["one", "null", "left out", "cast", "stream"],
+)
+def test_rows_that_do_not_match_are_refused(table, data, message):
+    before = files(table)
+    small = lt.WriteOptions(max_rows_per_file=1)
+    with pytest.raises(InputError, match=f"{message} nothing was written.*check=False"):
+        table.overwrite(data, where="b = 'x'", write=small)
+    assert files(table) == before
+    assert table.refresh().version == 1
+
+
+def test_a_repeated_replacement_changes_nothing(table):
+    new = [{"a": 7, "b": "x"}, {"a": 8, "b": "x"}]
+    table.overwrite(new, where="b = 'x'")
+    once = rows(table)
+    table.overwrite(new, where="b = 'x'")
+    assert rows(table) == once
+
+
+@pytest.mark.parametrize("where", ["false", "null = 1", "a = 1 and b = null"])
+def test_a_predicate_that_holds_for_no_row_takes_none(table, where):
+    table.overwrite(TABLE.slice(0, 0), where=where)
+    assert table.count() == 4
+    with pytest.raises(InputError, match="1 of the new rows does not match"):
+        table.overwrite([{"a": 1}], where=where)
+
+
+def test_rows_that_do_not_match_can_be_written_on_purpose(table):
+    table.overwrite([{"a": 9, "b": "new"}], where="b = 'x'", check=False)
+    assert [row["a"] for row in rows(table)] == [2, 4, 9]
+
+
+def test_new_rows_cannot_be_checked_by_their_address(table):
+    with pytest.raises(InputError, match="'_rowaddr'"):
+        table.overwrite([{"a": 9}], where="_rowaddr = 0")
+    table.overwrite([{"a": 9}], where="_rowaddr = 0", check=False)
+    assert table.count() == 4
+
+
+def test_rows_of_a_table_with_row_ids_are_checked(tmp_path):
+    table = lt.create_table(tmp_path / "t", TABLE, stable_row_ids=True)
+    table.overwrite([{"a": 9, "b": "x"}], where="b = 'x'")
+    with pytest.raises(InputError, match="has b = 'z'"):
+        table.overwrite([{"a": 9, "b": "z"}], where="b = 'x'")
+    assert [row["a"] for row in rows(table)] == [2, 4, 9]
 
 
 def test_truncate_removes_the_rows_only(table):
