@@ -1,5 +1,7 @@
 """What a store refuses ends in one sentence that says what to set, and in no half-made table."""
 
+import json
+
 import pyarrow as pa
 import pytest
 
@@ -100,6 +102,30 @@ def test_a_commit_without_permission_leaves_the_table_as_it_was(via: Place, betw
         table.append(ROWS)
     between.answer = lambda method, path: None
     assert {entry.path for entry in via.open().list("")} == before
+
+
+SAS = "sv=2021-08-06&ss=b&srt=sco&sp=rl&se={year}-01-01T00:00:00Z&sig=c2VjcmV0"
+
+
+@cloud
+def test_a_sas_token_that_is_refused(azure: Place) -> None:
+    keyless = {name: value for name, value in azure.options.items() if "key" not in name}
+    for year, told in (("2020", "expired at 2020-01-01T00:00:00Z"), ("2099", "sas_token")):
+        options = {**keyless, "azure_storage_sas_token": SAS.format(year=year)}
+        with pytest.raises(lt.StoreError, match=told) as caught:
+            lt.open_table(azure.fresh().uri, storage_options=options)
+        assert "c2VjcmV0" not in str(caught.value)
+
+
+@cloud
+def test_requests_without_a_signature_that_are_refused(s3: Place, gcs: Place) -> None:
+    anonymous = s3.having(skip_signature="true")
+    with pytest.raises(lt.StoreError, match="set credentials instead of skip_signature"):
+        lt.open_table(anonymous.uri, storage_options=anonymous.options)
+    endpoint = json.loads(gcs.options["google_service_account_key"])["gcs_base_url"]
+    options = {"google_base_url": endpoint, "skip_signature": "true"}
+    with pytest.raises(lt.StoreError, match="set credentials to write"):
+        lt.create_table(gcs.fresh().uri, ROWS, storage_options=options)
 
 
 def test_a_server_that_is_not_there() -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from lancetable.errors import ExistsError, FileNotFoundInStoreError, LanceTableError, StoreError
 from lancetable.store.secrets import quoted
+from lancetable.store.settings import NOBODY, Caller
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,100})</Code>")
@@ -21,15 +22,15 @@ _REASON = re.compile(r'(?:message|error): "([^"]*)"')
 _RETRIES = re.compile(r"\bretries: (\d+),")
 _CALLER = re.compile(r"(?i)user|account|access_?key|auth")
 """Occurs in codes of an answer 404 that mean the caller, not the object."""
-_SAS_EXPIRY = re.compile(r"[?&]se=([^&\s]+)")
 _DETAILS = "\n\nDebug source"
 _PROVIDER = "credential provider"
 _METADATA = "169.254.169.254"
 """Where a machine in a cloud is asked for credentials when none were given."""
 _NO_CREDENTIALS = (
-    "no credentials were found; set them in storage_options or in the environment. "
-    "skip_signature=true serves for reading public data only"
+    "no credentials were found; set them in storage_options or in the environment, or set "
+    "skip_signature=true to read public data"
 )
+_ANONYMOUS = "skip_signature=true allows reading only; set credentials to write"
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 _REFUSED = frozenset({429})
 """Transient answers that say that nothing was done."""
@@ -154,7 +155,9 @@ def read_refusal(cause: BaseException) -> Refusal:
     return Refusal(number, name, text, kind.group(1) if kind else "", details)
 
 
-def translated(cause: BaseException, place: str, verb: Verb = Verb.READ) -> LanceTableError:
+def translated(
+    cause: BaseException, place: str, verb: Verb = Verb.READ, caller: Caller = NOBODY
+) -> LanceTableError:
     """Return the error of this library for one of the client library; ``place`` is the object."""
     refusal = read_refusal(cause)
     kind = type(cause).__name__
@@ -164,7 +167,7 @@ def translated(cause: BaseException, place: str, verb: Verb = Verb.READ) -> Lanc
     is_object = refusal.code not in _CAUSES and not _CALLER.search(refusal.code)
     if is_missing and is_object and verb not in {Verb.WRITE, Verb.CREATE}:
         return FileNotFoundInStoreError(f"{place}: there is no such object")
-    advice = _advice(refusal, place, verb)
+    advice = _advice(refusal, place, verb, caller)
     if advice is not None:
         return StoreError(f"{place}: {advice}", is_certain=True)
     if refusal.status is None:
@@ -180,16 +183,18 @@ def translated(cause: BaseException, place: str, verb: Verb = Verb.READ) -> Lanc
     )
 
 
-def _advice(refusal: Refusal, place: str, verb: Verb) -> str | None:
+def _advice(refusal: Refusal, place: str, verb: Verb, caller: Caller) -> str | None:
     """Say what helps, when the cause is known; then it is certain that nothing was done."""
     if _PROVIDER in refusal.text:
         told = refusal.text.partition(_PROVIDER)[2].strip(" :\n").partition("\n")[0]
         return f"the credential provider failed: {quoted(told)}"
     if _METADATA in refusal.text:
-        return _NO_CREDENTIALS if refusal.status not in _TRANSIENT else None
-    expired = _expired_sas(refusal)
-    if expired is not None:
-        return expired
+        if refusal.status in _TRANSIENT:
+            return None
+        return _ANONYMOUS if caller.is_anonymous else _NO_CREDENTIALS
+    unauthorised = _unauthorised(caller) if refusal.status in {401, 403} else None
+    if unauthorised is not None:
+        return unauthorised
     if refusal.code in _DENIED or (refusal.status == 403 and refusal.code not in _CAUSES):
         advice: str | None = (
             f"the credentials do not allow {verb.value[0]}; grant {verb.permission(place)}, or set "
@@ -206,21 +211,22 @@ def _advice(refusal: Refusal, place: str, verb: Verb) -> str | None:
     return f"{advice} ({refusal.code})"
 
 
-def _expired_sas(refusal: Refusal) -> str | None:
-    """Name the time at which a SAS token expired, when that is why a request was refused."""
-    found = _SAS_EXPIRY.search(refusal.text)
-    if found is None or refusal.status not in {401, 403}:
-        return None
-    text = found.group(1).replace("%3A", ":").replace("%3a", ":")
+def _unauthorised(caller: Caller) -> str | None:
+    """Say what is wrong with how requests are authorised, when the settings tell."""
+    if caller.is_anonymous:
+        return (
+            "the store refuses requests without a signature; set credentials instead of "
+            "skip_signature=true"
+        )
     try:
-        expiry = datetime.fromisoformat(text)
+        expiry = datetime.fromisoformat(caller.sas_expiry)
     except ValueError:
         return None
     if expiry.tzinfo is None:
         expiry = expiry.replace(tzinfo=UTC)
     if expiry > datetime.now(UTC):
         return None
-    return f"the SAS token expired at {text}; set azure_storage_sas_token to a new one"
+    return f"the SAS token expired at {caller.sas_expiry}; set azure_storage_sas_token to a new one"
 
 
 def _connection(refusal: Refusal) -> str:

@@ -65,7 +65,7 @@ class Request:
                 if not is_client_error(cause):
                     raise
                 refusal = read_refusal(cause)
-                error = translated(cause, self._place, self._verb)
+                error = translated(cause, self._place, self._verb, self._limits.caller)
                 self.is_unanswered |= self._verb.has_effect and refusal.may_have_worked
             # The client's own text repeats the whole answer with its secrets: it is not chained.
             is_open = isinstance(error, StoreError) and not error.is_certain

@@ -27,6 +27,8 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from enum import Enum
 from math import isfinite
+from typing import NamedTuple
+from urllib.parse import parse_qs
 
 from lancetable.errors import InputError
 
@@ -42,6 +44,17 @@ class Service(Enum):
     AZURE = "az"
     HTTP = "http"
     MEMORY = "memory"
+
+
+class Caller(NamedTuple):
+    """How requests are authorised, as far as it explains why they are refused."""
+
+    is_anonymous: bool = False
+    sas_expiry: str = ""
+    """The time at which a SAS token that was given expires, as the token says it."""
+
+
+NOBODY = Caller()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +73,7 @@ class Limits:
     request_bytes: int = 8 * MiB
     cache_dir: str = ""
     cache_bytes: int = 10 * 1024 * MiB
+    caller: Caller = NOBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +160,7 @@ _LIMITS = {
     "client_max_retries": "max_retries",
     "client_retry_timeout": "retry_timeout",
     "timeout": "request_timeout",
-    **{one.name: one.name for one in fields(Limits)},
+    **{one.name: one.name for one in fields(Limits) if one.name != "caller"},
 }
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0}
 """Longest ending first."""
@@ -180,7 +194,14 @@ def settle(service: Service, options: Mapping[str, str]) -> Settings:
                 config.setdefault(meant, text)
         elif name not in ELSEWHERE and not _is_known(name):
             raise _unknown(given)
-    return Settings(config, client, _limits(limits), options.get(PROVIDER))
+    made = _limits(limits, _caller(config))
+    return Settings(config, client, made, options.get(PROVIDER))
+
+
+def _caller(config: Mapping[str, str]) -> Caller:
+    is_anonymous = config.get("skip_signature", "").lower() == "true"
+    token = parse_qs(config.get("sas_key", "").lstrip("?"))
+    return Caller(is_anonymous, token.get("se", [""])[0])
 
 
 def _short(service: Service, name: str) -> str:
@@ -207,8 +228,8 @@ def _unknown(name: str) -> InputError:
     return InputError(f"there is no storage option {name!r}; {hint}")
 
 
-def _limits(given: Mapping[str, str]) -> Limits:
-    values: dict[str, object] = {}
+def _limits(given: Mapping[str, str], caller: Caller) -> Limits:
+    values: dict[str, object] = {"caller": caller}
     for one in fields(Limits):
         if one.name not in given:
             continue

@@ -191,7 +191,7 @@ class _Parts:
             if not self._has_begun or not is_client_error(cause):
                 raise
             # The parts that were taken are not at hand any more.
-            raise translated(cause, self._place, Verb.WRITE) from None
+            raise translated(cause, self._place, Verb.WRITE, self._limits.caller) from None
 
     def _feed(self) -> Iterator[bytes]:
         while True:

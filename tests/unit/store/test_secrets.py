@@ -102,17 +102,6 @@ def test_an_answer_of_a_megabyte_makes_a_short_message() -> None:
         assert len(str(error)) < 1000
 
 
-def test_an_expired_sas_token_is_named() -> None:
-    text = (
-        f"Error performing GET https://a.blob.core.windows.net/c?se=2020-01-01T00%3A00%3A00Z&sig="
-        f"{SECRET} in 1s - Server returned non-2xx status code: 403 Forbidden: "
-        "<Error><Code>AuthenticationFailed</Code></Error>"
-    )
-    error = translated(RuntimeError(text), "az://c/x", Verb.LIST)
-    assert "SAS token expired at 2020-01-01T00:00:00Z" in str(error)
-    assert SECRET not in str(error)
-
-
 def test_clients_of_rotated_tokens_are_forgotten() -> None:
     kept = ObjectStore("memory://rotated/x", {})
     kept.put("a", b"1")
