@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from lancetable.errors import UnsupportedError
 from lancetable.file.model import V2_0, FileVersion
 from lancetable.format.schema.logical import split_fixed_size_list
 from lancetable.format.schema.model import Field, Schema
 
+_LISTS = ("list", "large_list", "map")
 NO_WIDTHS: Mapping[int, int] = {}
 
 
@@ -40,7 +42,11 @@ def leaves_of(field: Field) -> list[Leaf]:
 
 
 def _leaves(field: Field, above: tuple[int, ...]) -> Iterator[Leaf]:
-    """``above`` has for each ancestor the number of entries that make one of it."""
+    """``above`` has for each ancestor the number of entries that make one of it.
+
+    Raises:
+        UnsupportedError: a list is inside lists of fixed size.
+    """
     if owns_column(field):
         widths = {len(above) - place: size for place, size in enumerate(above) if size > 1}
         factor = 1
@@ -48,6 +54,10 @@ def _leaves(field: Field, above: tuple[int, ...]) -> Iterator[Leaf]:
             factor *= size
         yield Leaf(field, len(above), widths or NO_WIDTHS, factor)
         return
+    if field.logical_type.startswith(_LISTS) and any(size > 1 for size in above):
+        raise UnsupportedError(
+            f"field {field.name!r} is a list inside lists of fixed size, which cannot be read"
+        )
     size = 1
     if field.logical_type.startswith("fixed_size_list:"):
         size = split_fixed_size_list(field.logical_type)[1]

@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from lancetable.errors import InputError, SchemaError, UnsupportedError
 from lancetable.file.documents import text_as_json
-from lancetable.file.leaves import column_owners
+from lancetable.file.leaves import column_owners, leaves_of
 from lancetable.file.model import V2_0, V2_1, V2_2, FileVersion
 from lancetable.format.encoding.build import choose
 from lancetable.format.encoding.build.blob import build_blobs
 from lancetable.format.encoding.build.coder import TextCoder
 from lancetable.format.encoding.build.knobs import Knobs, knobs_of
 from lancetable.format.encoding.build.page import PageDraft
-from lancetable.format.encoding.build.shred import Shredded, shred
+from lancetable.format.encoding.build.shred import LISTS, Shredded, shred
 from lancetable.format.encoding.build.small import MOST_VALUES, small_page
 from lancetable.format.encoding.leaf import kind_of
 from lancetable.format.encoding.v20 import build as build20
@@ -71,12 +71,13 @@ def _stored(field: Field, array: pa.Array) -> pa.Array:
 class _LeafPages:
     """Pages of the leaves of a column, for 2.1 and 2.2."""
 
-    __slots__ = ("_choices", "_field", "_is_plain", "owners")
+    __slots__ = ("_choices", "_factors", "_field", "_is_plain", "owners")
 
     def __init__(self, field: Field, *, version: FileVersion) -> None:
         self._field = field
         self.owners, knobs, self._is_plain = _leaf_wishes(field, version)
         grammar = choose.V2_1 if version == V2_1 else choose.V2_2
+        self._factors = [leaf.factor for leaf in leaves_of(field)]
         self._choices = [choose.Choice(wish, grammar, TextCoder()) for wish in knobs]
 
     def build(self, array: pa.Array) -> Iterator[tuple[int, PageDraft]]:
@@ -89,7 +90,8 @@ class _LeafPages:
                 return
         for number, leaf in enumerate(shred(self._field, array)):
             _refuse_hollow(leaf)
-            for draft in self._pages(leaf, len(array), self._choices[number]):
+            rows = len(array) * self._factors[number]
+            for draft in self._pages(leaf, rows, self._choices[number]):
                 yield number, draft
 
     def _pages(self, leaf: Shredded, rows: int, choice: choose.Choice) -> Iterator[PageDraft]:
@@ -118,6 +120,7 @@ def _leaf_wishes(
 ) -> tuple[tuple[Field, ...], tuple[Knobs, ...], bool]:
     """Return the leaves of a column, their knobs, and whether it is one leaf of plain values."""
     _check_blobs(field, version)
+    _check_fixed_sizes(field, version)
     owners = tuple(column_owners(field, version))
     knobs = tuple(knobs_of(owner, field) for owner in owners)
     return owners, knobs, not (field.children or field.is_blob or field.is_json)
@@ -131,6 +134,30 @@ def _check_blobs(field: Field, version: FileVersion) -> None:
                 f"blob column {part.name!r} is of the {'second' if part.is_blob_v2 else 'first'}"
                 f" generation, which files of version {version} do not hold"
             )
+
+
+def _check_fixed_sizes(field: Field, version: FileVersion, *, is_in_list: bool = False) -> None:
+    """Refuse lists of fixed size of structs, and values without bytes, where they have no place."""
+    text = field.logical_type
+    is_fixed = bool(field.children) and text.startswith("fixed_size_list:")
+    if (is_fixed or text == "fixed_size_binary:0") and version != V2_2:
+        raise SchemaError(
+            f"column {field.name!r} has type {text}, which needs a table of file version 2.2; this"
+            f" one has {version}"
+        )
+    if is_fixed:
+        inside = [part for child in field.children for part in child.walk()]
+        if is_in_list or text.endswith(":0") or any(_is_list(part) for part in inside):
+            raise SchemaError(
+                f"column {field.name!r} has type {text}: lists of fixed size of structs cannot be"
+                " empty, nor inside lists or around lists or blobs; use a list of structs"
+            )
+    for child in field.children:
+        _check_fixed_sizes(child, version, is_in_list=is_in_list or field.logical_type in LISTS)
+
+
+def _is_list(field: Field) -> bool:
+    return field.logical_type in LISTS or field.is_blob
 
 
 class _NodePages:

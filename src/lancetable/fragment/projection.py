@@ -132,7 +132,9 @@ def prune(field: Field, ids: frozenset[int]) -> Field | None:
     children = [(child, prune(child, ids)) for child in field.children]
     kept = tuple(pruned for _, pruned in children if pruned is not None)
     if not kept:
-        return None
+        # Files of 2.0 have lists of fixed size of structs in one column.
+        is_whole = field.id in ids and field.logical_type.startswith("fixed_size_list:")
+        return field if is_whole else None
     if all(pruned is child for child, pruned in children):
         return field
     return field._replace(children=kept)

@@ -240,7 +240,10 @@ def needed_version(schema: Schema) -> str:
 
 
 def _needs_2_2(field: Field) -> bool:
-    if field.logical_type == "map" or field.is_blob_v2:
+    text = field.logical_type
+    if text == "map" or field.is_blob_v2 or text == "fixed_size_binary:0":
+        return True
+    if text.startswith("fixed_size_list:struct:"):
         return True
     return field.is_packed and any(below.logical_type in _VARIABLE for below in field.walk())
 

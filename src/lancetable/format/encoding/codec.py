@@ -13,6 +13,7 @@ from lancetable.format.encoding.compressions.bitpacking import (
 )
 from lancetable.format.encoding.compressions.byte_stream_split import ByteStreamSplit
 from lancetable.format.encoding.compressions.constant import Constant
+from lancetable.format.encoding.compressions.empty import Empty
 from lancetable.format.encoding.compressions.fixed_size_list import FixedSizeList
 from lancetable.format.encoding.compressions.flat import Flat
 from lancetable.format.encoding.compressions.fsst import Fsst
@@ -90,7 +91,7 @@ def _layers_of(numbers: tuple[int, ...]) -> Layers:
 
 def _mini_block(message: Any) -> MiniBlock:
     layers = _layers(message.layers)
-    values = decode_compression(message.value_compression)
+    values = _chunk_values(message.value_compression)
     has_dictionary = message.HasField("dictionary")
     buffers = int(message.num_buffers)
     if buffers != getattr(values, "buffer_count", -1):
@@ -143,6 +144,13 @@ def _constant_page(message: Any) -> ConstantPage:
         rep_count=int(message.num_rep_values),
         def_count=int(message.num_def_values),
     )
+
+
+def _chunk_values(message: Any) -> Compression:
+    """Decode how the values of chunks are stored; only there they may have no bytes."""
+    if message.WhichOneof("compression") == "flat" and not message.flat.bits_per_value:
+        return Empty()
+    return decode_compression(message)
 
 
 def decode_compression(message: Any, depth: int = 0) -> Compression:

@@ -207,6 +207,8 @@ def _repeated(value: Block | None, count: int, kind: Kind, validity: Mask | None
         return pa.Array.from_buffers(kind.type, count, [None])
     if value is None or kind.shape is Shape.NULL:
         return pa.nulls(count, kind.type)
+    if kind.shape is Shape.FIXED and kind.width == 0 and len(value) == 0:
+        return _from_buffers(kind.type, count, [pa.py_buffer(b"")], validity)
     one = leaf_array(value, kind, None)
     if len(one) != 1:
         raise CorruptError(f"the value of a constant page is no value of type {kind.type}")

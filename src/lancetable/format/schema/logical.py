@@ -252,6 +252,6 @@ def _fixed_size_list_text(arrow: pa.DataType, name: str) -> str | None:
     if _extension_name(item) == BFLOAT16:
         return f"fixed_size_list:{BFLOAT16}:{arrow.list_size}"
     element = logical_type(item.type, name)
-    if element in _NO_FIXED_SIZE or element.startswith("dict:"):
+    if element in _NO_FIXED_SIZE or element.startswith(("dict:", "fixed_size_list:struct:")):
         return None
     return f"fixed_size_list:{element}:{arrow.list_size}"

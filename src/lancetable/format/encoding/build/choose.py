@@ -131,7 +131,9 @@ def _constant_page(leaf: Shredded, kind: Kind, rows: int) -> PageDraft | None:
     """Return a constant page when all values are equal."""
     values = leaf.values.drop_null() if leaf.values.null_count else leaf.values
     value: bytes | tuple[bytes, bytes] | None = None
-    if kind.shape is Shape.FIXED:
+    if kind.shape is Shape.FIXED and kind.width == 0:
+        value = b""
+    elif kind.shape is Shape.FIXED:
         value = _only_row(fixed_values(values, kind.width).raw.reshape(-1, kind.width))
     elif kind.shape is Shape.BOOL:
         trues = values.true_count

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancetable.errors import UnsupportedError
 from lancetable.format.arrays import numbers
 from lancetable.format.encoding.base import Integers, Levels
 from lancetable.format.encoding.repdef import Layer, Mask
@@ -42,6 +41,8 @@ class _Node(NamedTuple):
     array: pa.Array
     layer: Layer
     is_list: bool
+    width: int = 1
+    """How many entries below make one of this node: the length of lists of fixed size."""
 
 
 def shred(field: Field, array: pa.Array) -> Iterator[Shredded]:
@@ -57,10 +58,10 @@ def _shred(field: Field, array: pa.Array, above: tuple[_Node, ...]) -> Iterator[
         node = _Node(array, _list_layer(array, above), is_list=True)
         yield from _shred(field.children[0], _list_items(array), (*above, node))
         return
-    if field.logical_type != "struct":
-        raise UnsupportedError(
-            f"column {field.name!r} of type {field.logical_type} cannot be written"
-        )
+    if field.logical_type.startswith("fixed_size_list:"):
+        node = _Node(array, _item_layer(array, above), False, array.type.list_size)  # noqa: FBT003
+        yield from _shred(field.children[0], _fixed_items(array), (*above, node))
+        return
     layer = _item_layer(array, above)
     if field.nullable and any(below.logical_type in LISTS for below in field.walk()):
         # pylance cannot read structs of lists of which only some pages say that they may be null.
@@ -106,6 +107,12 @@ def _list_items(array: pa.Array) -> pa.Array:
     return array.values
 
 
+def _fixed_items(array: pa.Array) -> pa.Array:
+    """Return the items of lists of fixed size, those of null lists included."""
+    size = array.type.list_size
+    return array.values.slice(array.offset * size, len(array) * size)
+
+
 def valid_mask(array: pa.Array) -> Mask | None:
     """Say which values are not null; None stands for all of them."""
     if not array.null_count:
@@ -126,6 +133,8 @@ def _leaf(field: Field, array: pa.Array, above: tuple[_Node, ...]) -> Shredded:
             walk.enter_list(node)
         else:
             walk.enter_item(node.array, node.layer)
+            if node.width != 1:
+                walk.repeat(node.width)
     walk.enter_item(array, leaf_layer)
     def_ = walk.def_ if levels else None
     return Shredded(field, walk.values(array), walk.rep if walk.has_lists else None, def_, layers)
@@ -154,6 +163,11 @@ class _Walk:
             is_null = self._look_up(~validity, default=False)
             self.def_[is_null & (self.def_ == 0)] = self._level
         self._level -= layer.levels
+
+    def repeat(self, width: int) -> None:
+        """Take the items of lists of fixed size, which null ones have too."""
+        self.def_ = np.repeat(self.def_, width)
+        self.rep = np.repeat(self.rep, width)
 
     def enter_list(self, node: _Node) -> None:
         """Mark null and empty lists and take the items of the others."""

@@ -50,7 +50,8 @@ def check_storable(field: Field) -> None:
         text = part.logical_type
         if part.is_blob_v2:
             raise SchemaError(f"blob column {field.name!r} of the second generation {_NEEDS_2_2}")
-        if text == "map" or (part.children and text.startswith("fixed_size_list:")):
+        is_fixed = bool(part.children) and text.startswith("fixed_size_list:")
+        if is_fixed or text in {"map", "fixed_size_binary:0"}:
             raise SchemaError(f"column {field.name!r} holds a {text}, which {_NEEDS_2_2}")
 
 

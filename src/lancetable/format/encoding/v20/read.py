@@ -62,7 +62,7 @@ def _read(field: Field, columns: Columns, rows: Rows) -> Reading[list[pa.Array]]
         return (yield from _read_struct(field, columns, rows))
     if field.logical_type in _LISTS:
         return (yield from _read_lists(field, columns, rows))
-    if field.children:
+    if field.children and not field.logical_type.startswith("fixed_size_list:"):
         raise UnsupportedError(
             f"field {field.name!r} of type {field.logical_type!r} cannot be in a 2.0 file"
         )
