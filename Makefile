@@ -56,7 +56,7 @@ test-spark: $(ORACLE) $(CLOUD) $(SPARK) ## the part of it that runs on a real Sp
 .PHONY: test-servers
 test-servers: $(ORACLE) $(CLOUD) ## the object store tests on Azurite, MinIO and versitygw; installs them by npm and go
 	$(PYTEST) -q -n $(JOBS) -m 'cloud and not soak' -k 'azure or minio or versitygw' \
-		tests/contracts tests/cloud tests/storm
+		tests/contracts tests/cloud
 
 .PHONY: test-releases
 test-releases: $(ORACLE) ## older releases of pylance read our tables; installs each for a moment

@@ -1,0 +1,54 @@
+"""A table is created with faults: it is there whole, or it can be created again."""
+
+from pathlib import Path
+
+import pytest
+
+import lancetable as lt
+from tests.servers.fixtures import KINDS
+from tests.storm.model import rows_of, table_of
+from tests.storm.stage import RECORDS, staged
+from tests.storm.weather import FAULTS
+
+pytestmark = [pytest.mark.cloud, pytest.mark.oracle]
+ROWS = {key: key for key in range(5)}
+EVERYDAY = {"LOST_ANSWER", "TWICE", "RESET_AFTER_then_DENIED"}
+
+
+def _servers() -> list[str]:
+    return [one if isinstance(one, str) else str(one.values[0]) for one in KINDS]
+
+
+CASES = [
+    pytest.param(
+        name,
+        server,
+        RECORDS[(number + place) % len(RECORDS)],
+        marks=[] if name in EVERYDAY and server == "s3" else [pytest.mark.soak],
+    )
+    for number, name in enumerate(FAULTS)
+    for place, server in enumerate(_servers())
+]
+
+
+@pytest.mark.parametrize(("name", "server", "records"), CASES)
+def test_a_table_is_created_with_faults(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str, server: str, records: str
+) -> None:
+    with staged(request, server, records, tmp_path) as stage:
+        weather = stage.weather(len(name), [FAULTS[name]])
+        error: lt.LanceTableError | None = None
+        with weather.during("create"):
+            try:
+                lt.create_table(stage.uri, table_of(ROWS), **stage.given)
+            except lt.LanceTableError as refused:
+                error = refused
+        try:
+            table = stage.open()
+        except lt.TableNotFoundError:
+            assert error is not None, weather.report()
+            table = lt.create_table(stage.uri, table_of(ROWS), **stage.given)
+        assert table.version == 1, weather.report()
+        assert rows_of(table.scan().to_arrow()) == ROWS
+        assert rows_of(stage.rows_by_pylance()) == ROWS
+        assert table.check().is_ok
