@@ -10,12 +10,10 @@ from tests.servers.s3 import S3Server
 from tests.servers.seaweed import Seaweed
 
 # The servers that need no tool but Python's packages come first.
+SERVERS = ("s3", "gcs", "azure", "minio", "versitygw")
 KINDS = [
-    "s3",
-    "gcs",
-    "azure",
-    pytest.param("minio", marks=pytest.mark.servers),
-    pytest.param("versitygw", marks=pytest.mark.servers),
+    pytest.param(name, marks=[pytest.mark.servers] if name in {"minio", "versitygw"} else [])
+    for name in SERVERS
 ]
 
 

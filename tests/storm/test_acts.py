@@ -14,6 +14,7 @@ import pytest
 
 import lancetable as lt
 from tests.acts import ACTS, make_base, rows_from
+from tests.servers.fixtures import SERVERS
 from tests.storm.pairwise import Case, pairs_of, pairwise
 from tests.storm.stage import RECORDS, Stage, staged
 from tests.storm.weather import FAULTS, Weather
@@ -38,7 +39,7 @@ RUNS: dict[str, Run] = {
 FACTORS = {
     "act": tuple(RUNS),
     "fault": tuple(FAULTS),
-    "server": ("s3", "gcs", "azure", "minio", "versitygw"),
+    "server": SERVERS,
     "records": RECORDS,
 }
 CASES = pairwise(FACTORS)

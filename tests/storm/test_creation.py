@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import lancetable as lt
-from tests.servers.fixtures import KINDS
+from tests.servers.fixtures import SERVERS
 from tests.storm.model import rows_of, table_of
 from tests.storm.stage import RECORDS, staged
 from tests.storm.weather import FAULTS
@@ -13,10 +13,6 @@ from tests.storm.weather import FAULTS
 pytestmark = [pytest.mark.cloud, pytest.mark.oracle]
 ROWS = {key: key for key in range(5)}
 EVERYDAY = {"LOST_ANSWER", "TWICE", "RESET_AFTER_then_DENIED"}
-
-
-def _servers() -> list[str]:
-    return [one if isinstance(one, str) else str(one.values[0]) for one in KINDS]
 
 
 CASES = [
@@ -27,7 +23,7 @@ CASES = [
         marks=[] if name in EVERYDAY and server == "s3" else [pytest.mark.soak],
     )
     for number, name in enumerate(FAULTS)
-    for place, server in enumerate(_servers())
+    for place, server in enumerate(SERVERS)
 ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import lancetable as lt
-from tests.servers.fixtures import KINDS
+from tests.servers.fixtures import SERVERS
 from tests.servers.proxy import Harm
 from tests.storm.model import Model, Rows, rows_of, table_of
 from tests.storm.stage import RECORDS, Stage, staged
@@ -17,10 +17,6 @@ pytestmark = [pytest.mark.cloud, pytest.mark.oracle, pytest.mark.slow]
 MIXED = [*FAULTS.values()] + [
     fault for fault in FAULTS.values() if not {Harm.SILENCE, Harm.SILENCE_AFTER} & set(fault)
 ] * 2
-
-
-def _kind(value: Any) -> str:
-    return str(value.values[0]) if hasattr(value, "values") else str(value)
 
 
 def storm(stage: Stage, seed: int, steps: int) -> None:
@@ -81,7 +77,7 @@ def test_a_short_storm(
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("records", RECORDS)
-@pytest.mark.parametrize("server", [_kind(one) for one in KINDS])
+@pytest.mark.parametrize("server", SERVERS)
 def test_a_long_storm(
     request: pytest.FixtureRequest, tmp_path: Path, server: str, records: str, seed: int
 ) -> None:
