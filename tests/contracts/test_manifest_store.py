@@ -1,13 +1,14 @@
 """What every external manifest store owes; each kind runs the same tests."""
 
 import pickle
+import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from lancetable.errors import ExistsError
+from lancetable.errors import ExistsError, StoreError
 from lancetable.store.dynamodb import DynamoManifests
 from lancetable.store.manifests import KeyValueManifests, ManifestEntry, ManifestStore
 from lancetable.store.sqlite import SqliteManifests
@@ -104,3 +105,26 @@ class TestManifestStoreContract:
             pytest.skip("that is up to what is inside")
         manifests.put_if_absent("t", ManifestEntry(1, "staged", 10))
         assert pickle.loads(pickle.dumps(manifests)).latest("t") == ManifestEntry(1, "staged", 10)
+
+
+@pytest.mark.parametrize(("name", "is_certain"), [("SQLITE_BUSY", True), ("SQLITE_IOERR", False)])
+def test_a_failed_commit_of_sqlite_is_certain_only_when_it_was_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_certain: bool
+) -> None:
+    manifests = SqliteManifests(str(tmp_path / "manifests.db"))
+
+    class Connection(sqlite3.Connection):
+        def commit(self) -> None:
+            error = sqlite3.OperationalError(name)
+            error.sqlite_errorname = name
+            raise error
+
+    real = sqlite3.connect
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", lambda *a, **k: real(*a, **k, factory=Connection))
+        with pytest.raises(StoreError) as caught:
+            manifests.put_if_absent("t", ManifestEntry(1, "staged"))
+    assert caught.value.is_certain is is_certain
+    with pytest.raises(StoreError) as caught:
+        SqliteManifests(str(tmp_path)).put_if_absent("t", ManifestEntry(1, "staged"))
+    assert caught.value.is_certain

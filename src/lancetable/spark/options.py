@@ -114,7 +114,7 @@ class SinkOptions:
     max_bytes_per_file: int = 90 * 1024 * MiB
     stable_row_ids: bool = False
     commit_message: str | None = None
-    commit_attempts: int = 20
+    commit_attempts: int | None = None
     txn_app_id: str | None = None
     txn_version: int | None = None
 

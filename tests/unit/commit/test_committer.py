@@ -24,6 +24,7 @@ from lancetable.errors import (
     ConflictError,
     ContentionError,
     ExistsError,
+    FileNotFoundInStoreError,
     InputError,
     LanceTableError,
     StoreError,
@@ -356,6 +357,67 @@ def test_losing_every_race(location, table):
         commit(opened(table, Racing(table.store, location)), MORE, late)
     assert load(location).version == 5
     assert len(list(table.store.list("_transactions"))) == 5
+
+
+class Forgetful(WrappedStore):
+    """Says that a manifest exists, and does not find it for a while."""
+
+    def __init__(self, inner, looks, *, is_made):
+        super().__init__(inner)
+        self.looks = looks
+        self.is_made = is_made
+        self.denied = set()
+
+    def put_if_absent(self, path, content):
+        if path not in self.denied and self.is_made:
+            self.inner.put_if_absent(path, content)
+        self.denied.add(path)
+        raise ExistsError(f"{path}: there is such an object")
+
+    def _is_hidden(self, path):
+        if path in self.denied:
+            self.looks -= 1
+        return path in self.denied and self.looks >= 0
+
+    def read(self, path):
+        if self._is_hidden(path):
+            raise FileNotFoundInStoreError(path)
+        return self.inner.read(path)
+
+    def exists(self, path):
+        return not self._is_hidden(path) and self.inner.exists(path)
+
+
+def test_an_own_version_that_is_seen_late_is_recognised(location, table):
+    for options in (CommitOptions(), CommitOptions(strict=True)):
+        latest = load(location)
+        store = Forgetful(latest.store, 3, is_made=True)
+        made = commit(opened(latest, store), MORE, options)
+        assert made.snapshot.version == latest.version + 1 == load(location).version
+        assert made.attempts > 1
+
+
+def test_a_claim_that_stays_in_doubt_keeps_its_files(location, table, caplog):
+    operation, rows = delete_rows(table, 0, 3)
+    other, others = delete_rows(table, 0, 4)
+    commit(table, other, affected=others)
+    before = len(list(table.store.list("_deletions")))
+    store = Forgetful(table.store, 1 << 30, is_made=False)
+    caplog.set_level("INFO", "lancetable.commit")
+    with pytest.raises(UnknownOutcomeError, match="found nothing"):
+        commit(opened(table, store), operation, CommitOptions(attempts=3), affected=rows)
+    assert len(caplog.records) == 3
+    assert "does not find it" in caplog.text
+    assert load(location).version == 2
+    # The merged rows were written once for all rounds, and stay: the version may turn up.
+    assert len(list(table.store.list("_deletions"))) == before + 1
+
+
+def test_rounds_are_bounded_by_time(location, table):
+    racing = opened(table, Racing(table.store, location))
+    with pytest.raises(ContentionError, match="rounds and 0"):
+        commit(racing, MORE, CommitOptions(deadline_seconds=0.05))
+    assert load(location).version > 2
 
 
 @pytest.mark.parametrize("threads", [2, 8])
