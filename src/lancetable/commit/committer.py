@@ -11,12 +11,18 @@ and the outcome is called unknown.
 
 import secrets
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from lancetable.commit.apply import State
-from lancetable.commit.catchup import Tip, load_all, load_next, newer_versions, scheme_of
+from lancetable.commit.catchup import (
+    Tip,
+    check_base,
+    load_all,
+    load_next,
+    newer_versions,
+    scheme_of,
+)
 from lancetable.commit.conflicts import Compatible, Conflicting, Facts, Rebased, judge
 from lancetable.commit.drafting import Wishes, applied, index_section
 from lancetable.commit.find import find_fragments
@@ -262,7 +268,13 @@ class _Commit:
             self._record(transaction_path(name), encode_transaction(mine))
             return []
 
-        steps: list[Callable[[], list[int]]] = [partial(self._newer, self.base)]
+        def look() -> list[int]:
+            found = self._newer(self.base)
+            if self.base.version and not self.options.detached:
+                check_base(self.base)
+            return found
+
+        steps: list[Callable[[], list[int]]] = [look]
         if self.base.store.width > 1:
             steps.append(record)
         found: list[list[int]] = spread(lambda step: step(), steps, len(steps))

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, TypeVar
 
+from lancetable.commit.catchup import check_follows
 from lancetable.commit.leases import writing
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.rounds import LOG
@@ -31,7 +32,8 @@ def repeat(snapshot: Snapshot, attempt: Callable[[Snapshot], Done], options: Com
     followed by a cleanup when the config of the table asks for one.
 
     Raises:
-        ConflictError: the conflict cannot be solved by doing the work again, or it never ended.
+        ConflictError: the conflict cannot be solved by doing the work again, or it never ended, or
+            the table was removed and made again.
     """
     with writing(snapshot.store, snapshot.version):
         done = _repeated(snapshot, attempt, options)
@@ -58,7 +60,8 @@ def _repeated(
             LOG.info("%s: the work is done again: %s", snapshot.store.root, cause)
             pause = min(max(2 * pause, used / 2), _LONGEST_PAUSE)
         time.sleep(random.uniform(0.0, pause))  # noqa: S311 - no secret
-        snapshot = load(snapshot.location, branch=snapshot.branch)
+        before, snapshot = snapshot, load(snapshot.location, branch=snapshot.branch)
+        check_follows(snapshot, before)
     raise AssertionError("unreachable: an attempt returns or raises")
 
 
@@ -75,5 +78,9 @@ def _is_passing(cause: ConflictError | FileNotFoundInStoreError, snapshot: Snaps
     """Say whether the same work on the latest version makes sense."""
     if isinstance(cause, ConflictError):
         return cause.retryable
-    # Files that are missing belonged to a version that was cleaned away under our hands.
-    return not snapshot.store.exists(snapshot.manifest_path)
+    # Files that are missing belonged to a version that was cleaned away under our hands, or to a
+    # table that was removed.
+    if not snapshot.store.exists(snapshot.manifest_path):
+        return True
+    check_follows(snapshot, snapshot)
+    return False

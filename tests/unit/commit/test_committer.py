@@ -320,10 +320,16 @@ def test_few_requests(tmp_path):
     (store,) = stores
     assert store.counts == {"read": 2, "exists": 1}
     store.calls.clear()
+    # The first commit of a process lists the versions; then the next names and the hint do.
+    table = commit(table, MORE).snapshot
+    assert store.counts["list"] == 1
+    store.calls.clear()
     commit(table, MORE)
     assert store.counts == {
-        "exists": 1,
+        "exists": 2,
         "read": 1,
+        "open": 1,
+        "read_ranges": 1,
         "create": 1,
         "write": 1,
         "close": 1,
