@@ -24,7 +24,7 @@ from lancetable.commit.catchup import (
     scheme_of,
 )
 from lancetable.commit.conflicts import Compatible, Conflicting, Facts, Rebased, judge
-from lancetable.commit.drafting import Wishes, applied, index_section
+from lancetable.commit.drafting import Wishes, applied, before_first, index_section
 from lancetable.commit.find import find_fragments
 from lancetable.commit.options import CommitOptions, CommitResult, CreateMode
 from lancetable.commit.outcome import Creation, unknown_outcome
@@ -52,9 +52,8 @@ from lancetable.errors import (
     TableNotFoundError,
     UnknownOutcomeError,
 )
-from lancetable.format.manifest import Manifest
 from lancetable.format.manifest.codec import EncodedManifest, encode_manifest
-from lancetable.format.manifest.flags import Feature, check_writable
+from lancetable.format.manifest.flags import check_writable
 from lancetable.format.manifest.names import (
     DETACHED_BIT,
     Scheme,
@@ -62,7 +61,6 @@ from lancetable.format.manifest.names import (
     transaction_name,
     transaction_path,
 )
-from lancetable.format.schema.model import Schema
 from lancetable.store import TableLocation, spread
 
 if TYPE_CHECKING:
@@ -73,7 +71,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CommitOptions", "CommitResult", "CreateMode", "commit", "create"]
 
-FIRST_STORAGE_VERSION = "2.1"
 _DEFAULT = CommitOptions()
 
 
@@ -129,19 +126,7 @@ def create(
     try:
         existing = load(location)
     except TableNotFoundError:
-        flags = int(Feature.STABLE_ROW_IDS) if stable_row_ids else 0
-        nothing = Manifest(
-            0,
-            Schema(()),
-            (),
-            reader_flags=flags,
-            writer_flags=flags,
-            config={},
-            table_metadata={},
-            data_format=storage_version or FIRST_STORAGE_VERSION,
-        )
-        path = manifest_path(0, Scheme.V2)
-        before = Snapshot(location, location.open(), nothing, path)
+        before = before_first(location, storage_version, stable_row_ids=stable_row_ids)
         attempt = _Commit(before, operation, options, storage_version=storage_version)
         try:
             return attempt.run()

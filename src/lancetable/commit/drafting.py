@@ -10,12 +10,18 @@ from lancetable.commit.library import this_writer
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Operation
 from lancetable.errors import UnsupportedError
-from lancetable.format.manifest import IndexSegment
+from lancetable.format.manifest import IndexSegment, Manifest
 from lancetable.format.manifest.envelope import section
+from lancetable.format.manifest.flags import Feature
 from lancetable.format.manifest.indices.codec import encode_index_section
+from lancetable.format.manifest.names import Scheme, manifest_path
+from lancetable.format.schema.model import Schema
+from lancetable.store import TableLocation
 
 if TYPE_CHECKING:
     from lancetable.format.manifest.reuse import FragmentReuse
+
+FIRST_STORAGE_VERSION = "2.1"
 
 
 class Wishes(NamedTuple):
@@ -24,6 +30,24 @@ class Wishes(NamedTuple):
     restored: State | None = None
     storage_version: str | None = None
     enable_row_ids: bool = False
+
+
+def before_first(
+    location: TableLocation, storage_version: str | None, *, stable_row_ids: bool
+) -> Snapshot:
+    """Return version 0, which holds nothing and which no store has."""
+    flags = int(Feature.STABLE_ROW_IDS) if stable_row_ids else 0
+    nothing = Manifest(
+        0,
+        Schema(()),
+        (),
+        reader_flags=flags,
+        writer_flags=flags,
+        config={},
+        table_metadata={},
+        data_format=storage_version or FIRST_STORAGE_VERSION,
+    )
+    return Snapshot(location, location.open(), nothing, manifest_path(0, Scheme.V2))
 
 
 def applied(
