@@ -32,7 +32,7 @@ def _start(uri: str, ids: list[int], order: list[int], largest: int, *, stable: 
             fragment.id = id_
         reorder_fragments(message, order)
         message.max_fragment_id = largest
-        message.writer_version.library = "lance"
+        message.writer_version.library, message.writer_version.version = "lance", "0.20.0"
 
     edit_manifest(uri, change)
     return rows

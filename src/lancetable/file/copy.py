@@ -110,16 +110,11 @@ def _are_alike(field: Field, schema: Schema) -> bool:
 
 
 def _is_alike(field: Field, stored: Field | None) -> bool:
-    """Say whether a file describes a part of a column as the table does.
-
-    The children of packed structs are found by their names; all others by their ids.
-    """
+    """Say whether a file describes a part of a column as the table does."""
     if stored is None or stored.logical_type != field.logical_type:
         return False
     if field.is_packed != stored.is_packed or len(field.children) != len(stored.children):
         return False
-    if field.is_packed:
-        return [one.name for one in field.children] == [one.name for one in stored.children]
     return [one.id for one in field.children] == [one.id for one in stored.children]
 
 

@@ -229,7 +229,7 @@ class FileReader:
         return self._bytes(*self._place(self._footer.buffer_table, 0))
 
     def _read_v20(self, fields: Sequence[Field], rows: Rows) -> list[list[pa.Array]]:
-        columns = FileColumns(self.path, self._column_numbers(), self._column)
+        columns = FileColumns(self.path, self._column_numbers(), self._column, lambda: self.schema)
         found = read_v20(self.file, columns, fields, rows)
         self._check_lengths(fields, found, len(rows))
         return found
@@ -330,12 +330,13 @@ class FileReader:
 
     def _translated(self, plan: LeafPlan, run: LeafRun) -> LeafRun:
         field = plan.leaf.field
-        if field.is_json:
-            with Placed(self.path, f"column {plan.number}"):
-                return run._replace(array=jsonb_to_text(run.array))
-        if field.is_packed and not field.is_blob:
-            return run._replace(array=pick_children(run.array, field))
-        return run
+        is_packed = field.is_packed and not field.is_blob
+        if not (is_packed or field.is_json):
+            return run
+        with Placed(self.path, f"column {plan.number}"):
+            if is_packed:
+                return run._replace(array=pick_children(run.array, field, self.schema))
+            return run._replace(array=jsonb_to_text(run.array))
 
     def _field_chunks(
         self, field: Field, plans: Sequence[LeafPlan], runs: Iterator[list[LeafRun]]

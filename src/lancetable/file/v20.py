@@ -10,7 +10,7 @@ from lancetable.file.drive import drive
 from lancetable.file.place import Placed
 from lancetable.format.encoding.base import Column, Reading, Rows
 from lancetable.format.encoding.v20.read import bytes_key, read_field, stores_bytes_apart
-from lancetable.format.schema.model import Field
+from lancetable.format.schema.model import Field, Schema
 from lancetable.store import ReadableFile
 
 
@@ -20,6 +20,8 @@ class FileColumns(NamedTuple):
     path: str
     numbers: Mapping[int, int]
     get: Callable[[int], Column]
+    schema: Callable[[], Schema]
+    """How the file describes its fields."""
 
 
 def read_v20(
@@ -44,7 +46,16 @@ def read_v20(
 
 def _guarded(columns: FileColumns, field: Field, rows: Rows) -> Reading[list[pa.Array]]:
     with Placed(columns.path, f"field {field.name!r}"):
-        return (yield from read_field(field, _columns_of(columns, field), rows))
+        found = _columns_of(columns, field)
+        return (yield from read_field(field, found, rows, _packed_children(columns, field)))
+
+
+def _packed_children(columns: FileColumns, field: Field) -> dict[int, tuple[int, ...]]:
+    """Return the ids of the children of packed structs, in the order in which they are stored."""
+    if not any(below.is_packed for below in field.walk()):
+        return {}
+    stored = (one for one in columns.schema().walk() if one.is_packed)
+    return {one.id: tuple(child.id for child in one.children) for one in stored}
 
 
 def _columns_of(columns: FileColumns, field: Field) -> dict[int, Column]:

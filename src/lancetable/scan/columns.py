@@ -16,7 +16,7 @@ from lancetable.format.schema.model import (
     Field,
     Schema,
 )
-from lancetable.format.schema.project import project_ids, quote, resolve
+from lancetable.format.schema.project import project, project_ids, quote, resolve
 from lancetable.format.schema.types import arrow_field, arrow_schema
 from lancetable.fragment.projection import SYSTEM_COLUMNS
 
@@ -107,7 +107,7 @@ def name_outputs(schema: Schema, names: Sequence[str] | None) -> list[Output]:
 
 def _child_output(schema: Schema, name: str, chain: Sequence[Field]) -> Output:
     leaf = chain[-1]
-    (pruned,) = project_ids(schema, {field.id for field in leaf.walk()}).fields
+    (pruned,) = project(schema, [name]).fields
     shown = leaf._replace(name=name, nullable=any(field.nullable for field in chain))
     return Output(name, pruned, shown, depth=len(chain) - 1)
 

@@ -242,7 +242,7 @@ def test_a_too_low_largest_id_with_fragments_out_of_order_makes_no_second_one(tm
 
     def change(message):
         reorder_fragments(message, [3, 0, 1, 2])
-        message.writer_version.library = "lance"
+        message.writer_version.library, message.writer_version.version = "lance", "0.20.0"
         message.max_fragment_id = 1
 
     edit_manifest(uri, change)

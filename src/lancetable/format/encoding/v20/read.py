@@ -9,6 +9,7 @@ ends, the column behind it, which belongs to no field, the bytes.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import cast, get_args
 
 import numpy as np
@@ -32,7 +33,12 @@ _ENCODINGS = get_args(ArrayEncoding)
 Columns = Mapping[int, Column]
 
 
-def read_field(field: Field, columns: Columns, rows: Rows) -> Reading[list[pa.Array]]:
+def read_field(
+    field: Field,
+    columns: Columns,
+    rows: Rows,
+    packed: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
+) -> Reading[list[pa.Array]]:
     """Return the wanted rows of a field, in chunks.
 
     JSON comes as the binary form that is stored, at any depth.
@@ -41,16 +47,32 @@ def read_field(field: Field, columns: Columns, rows: Rows) -> Reading[list[pa.Ar
         field: the field, or what is wanted of it: a struct may lack some of its children.
         columns: the columns of the file by field id.
         rows: the wanted rows.
+        packed: the ids of the children of packed structs as the file stores them, by field id.
     """
-    return (yield from _read(_as_stored(field), columns, rows))
+    return (yield from _read(_as_stored(field, packed), columns, rows))
 
 
-def _as_stored(field: Field) -> Field:
+def _as_stored(field: Field, packed: Mapping[int, tuple[int, ...]]) -> Field:
     if field.is_json:
         return field._replace(logical_type="large_binary")
     if not field.children:
         return field
-    return field._replace(children=tuple(_as_stored(child) for child in field.children))
+    children = tuple(_as_stored(child, packed) for child in field.children)
+    if field.is_packed and field.id in packed:
+        children = _with_places(field, children, packed[field.id])
+    return field._replace(children=children)
+
+
+def _with_places(
+    field: Field, children: tuple[Field, ...], stored: tuple[int, ...]
+) -> tuple[Field, ...]:
+    """Return children of a packed struct numbered by their places in it."""
+    missing = next((child for child in children if child.id not in stored), None)
+    if missing is not None:
+        raise CorruptError(
+            f"packed struct {field.name!r} has no child with the field id {missing.id}"
+        )
+    return tuple(child._replace(id=field.id + 1 + stored.index(child.id)) for child in children)
 
 
 def _read(field: Field, columns: Columns, rows: Rows) -> Reading[list[pa.Array]]:
@@ -133,17 +155,10 @@ def _read_page(field: Field, page: Page, rows: Rows) -> Reading[pa.Array]:
     encoding, kind = _encoding(page), arrow_type(field)
     packed = without_nulls(encoding)
     if field.is_packed and isinstance(packed, PackedStruct):
-        places = _places(field, len(packed.children))
+        # The ids of the children were given out in one go, right after that of the struct.
+        places = [child.id - field.id - 1 for child in field.children]
         return (yield from read_packed(packed, page, rows, kind, places))
     return (yield from read_array(encoding, page, rows, kind))
-
-
-def _places(field: Field, count: int) -> list[int]:
-    """Return where the wanted children of a packed struct lie among all of them."""
-    if len(field.children) == count:
-        return list(range(count))
-    # The ids of the children were given out in one go, right after that of the struct.
-    return [child.id - field.id - 1 for child in field.children]
 
 
 def _read_struct(field: Field, columns: Columns, rows: Rows) -> Reading[list[pa.Array]]:
