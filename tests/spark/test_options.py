@@ -45,6 +45,7 @@ def test_every_name_reaches_a_field(name):
         "never",
         "skip",
         "true",
+        "false",
         "2026-01-31T12:00:00Z",
     ):
         try:

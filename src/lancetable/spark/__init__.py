@@ -7,6 +7,7 @@ alone. The other names are loaded when they are used.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+import lancetable.spark.release  # noqa: F401 - before anything that an old PySpark lacks
 from lancetable.spark.register import register
 from lancetable.spark.session import session
 from lancetable.spark.source import LanceSource
