@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from lancetable.operations.feed.feed import Changes
     from lancetable.operations.feed.task import ChangeTask
     from lancetable.operations.row_ids import RowIdsResult
+    from lancetable.operations.uncommitted import NewFragments
     from lancetable.operations.write import WriteResult
     from lancetable.store import Durability
     from lancetable.store.dynamodb import DynamoManifests
@@ -94,6 +95,7 @@ __all__ = [
     "ManifestEntry",
     "ManifestStore",
     "MergeResult",
+    "NewFragments",
     "NotFoundError",
     "PickResult",
     "Problem",
@@ -145,6 +147,7 @@ _HOMES = {
     "ManifestEntry": "lancetable.store.manifests",
     "ManifestStore": "lancetable.store.manifests",
     "MergeResult": "lancetable.operations.changes",
+    "NewFragments": "lancetable.operations.uncommitted",
     "PickResult": "lancetable.operations.cherry_pick",
     "Problem": "lancetable.operations.check.model",
     "PublishResult": "lancetable.operations.fast_forward",

@@ -39,6 +39,7 @@ RIGHT: dict[str, object] = {
     "type": pa.large_string(),
     "uri": "memory://wrong/clone",
     "version": 1,
+    "fragments": [],
     "folders": {"more": "memory://wrong/more"},
     "column": "s",
 }

@@ -22,6 +22,7 @@ from lancetable.operations.grow import grown
 from lancetable.operations.match import find_rows, plan_find
 from lancetable.operations.retry import repeat
 from lancetable.operations.steps import own_files, run_steps
+from lancetable.operations.uncommitted import has_columns
 from lancetable.operations.unmatched import refuse_unmatched
 from lancetable.operations.write import keep_or_remove, next_field_id
 from lancetable.scan.request import parse_where
@@ -98,7 +99,7 @@ def _create(plan: WritePlan, fragments: list[Fragment], options: CommitOptions) 
         )
     except ExistsError:
         latest = load(plan.location, branch=plan.branch)
-        if not _has_columns(latest.manifest.schema, plan.schema):
+        if not has_columns(latest.manifest.schema, plan.schema):
             raise
         # Another write made the same table, or an earlier batch of this stream did.
         kind = Kind.OVERWRITE if plan.overwrites else Kind.APPEND
@@ -158,7 +159,7 @@ def _replace(
 
 
 def _refuse_changed(now: Schema, planned: Schema) -> None:
-    if not _has_columns(now, planned):
+    if not has_columns(now, planned):
         raise ConflictError(
             "another writer changed columns of the table while the rows were written; nothing was "
             "changed, write them again"
@@ -173,11 +174,3 @@ def _refuse_renamed(now: Schema, planned: Schema) -> None:
             "another writer renamed columns of the table while the rows were written; nothing was "
             "changed, write them again"
         )
-
-
-def _has_columns(now: Schema, planned: Schema) -> bool:
-    """Say whether files of the planned columns are files of a table as it is now."""
-    known = {field.id: (field.logical_type, field.nullable) for field in now.walk()}
-    return all(
-        known.get(field.id) == (field.logical_type, field.nullable) for field in planned.walk()
-    )

@@ -1,8 +1,9 @@
 """What can be done to the rows of a table; each change moves the handle to the version it made."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
+from lancetable.errors import InputError
 from lancetable.table.door import explaining
 from lancetable.table.reading import ReadingTable
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from lancetable.commit.snapshot import Snapshot
     from lancetable.commit.transaction import UpdateConfig
     from lancetable.fragment.writer import WriteOptions
+    from lancetable.operations.uncommitted import NewFragments
     from lancetable.operations.write import WriteResult, Written
     from lancetable.scan.request import Where
 
@@ -85,6 +87,63 @@ class WritingTable(ReadingTable):
                 write=write or DEFAULT_WRITE,
                 commit=options,
             )
+        )
+
+    def write_fragments(
+        self, data: object, *, write: "WriteOptions | None" = None
+    ) -> "NewFragments":
+        """Write rows as fragments that no version names yet; :meth:`commit_fragments` adds them.
+
+        The value can be pickled, so that several processes can write and one of them commits.
+
+        Args:
+            data: anything that holds rows; columns are matched as in :meth:`append`.
+            write: how rows are divided into files.
+
+        Raises:
+            SchemaError: the columns do not fit; all that do not are named.
+            InputError: a value does not fit its column.
+        """
+        from lancetable.operations.uncommitted import write_new_fragments
+        from lancetable.operations.write import DEFAULT_WRITE
+
+        return write_new_fragments(self._snapshot, data, write=write or DEFAULT_WRITE)
+
+    def commit_fragments(
+        self,
+        fragments: "Sequence[NewFragments]",
+        *,
+        mode: str = "append",
+        commit: "CommitOptions | None" = None,
+        commit_message: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> "WriteResult":
+        """Make fragments of :meth:`write_fragments` the next version, all of them or none.
+
+        Args:
+            fragments: what ``write_fragments`` returned, here or elsewhere.
+            mode: ``append`` adds the rows, ``overwrite`` replaces all rows by them.
+            commit: how long to try.
+            commit_message: a note for the history.
+            properties: further notes for the history.
+
+        Raises:
+            InputError: fragments belong to another table or are committed already.
+            ConflictError: the columns of the table changed since they were written.
+        """
+        from lancetable.operations.uncommitted import NewFragments, commit_new_fragments
+
+        if mode not in {"append", "overwrite"}:
+            raise InputError(f"mode is {mode!r}; use 'append' or 'overwrite'")
+        given = cast("object", fragments)
+        if not isinstance(given, Sequence) or not all(
+            isinstance(one, NewFragments) for one in given
+        ):
+            raise InputError("fragments is a list of what write_fragments() returned")
+        options = commit_options(commit, commit_message, properties)
+        is_overwrite = mode == "overwrite"
+        return self._moved(
+            commit_new_fragments(self._snapshot, fragments, overwrite=is_overwrite, commit=options)
         )
 
     def overwrite(  # noqa: PLR0913 - each has a default
