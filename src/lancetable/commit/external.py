@@ -215,7 +215,9 @@ class ExternalLocation(TableLocation):
     """A table whose versions are recorded in an external manifest store."""
 
     def __init__(self, place: TableLocation, manifests: ManifestStore) -> None:
-        super().__init__(place.uri, place.options, place.durability, place.credentials)
+        super().__init__(
+            place.uri, place.options, place.durability, place.credentials, place.access
+        )
         self.manifests = manifests
 
     def open(self) -> Store:

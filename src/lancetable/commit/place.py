@@ -4,11 +4,12 @@
 DynamoDB table.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from lancetable.errors import InputError
 from lancetable.store import Credentials, Durability, TableLocation
+from lancetable.store.access import access_from
 
 if TYPE_CHECKING:
     from lancetable.commit.locked import CommitLock
@@ -18,7 +19,7 @@ DYNAMODB = "s3+ddb://"
 TABLE_NAME = "ddbTableName"
 
 
-def locate(
+def locate(  # noqa: PLR0913 - each has a default
     uri: str,
     options: Mapping[str, str] | None = None,
     *,
@@ -26,6 +27,7 @@ def locate(
     credentials: Credentials | None = None,
     manifest_store: "ManifestStore | None" = None,
     commit_lock: "CommitLock | None" = None,
+    allow: Iterable[str] | None = None,
 ) -> TableLocation:
     """Return the location of a table.
 
@@ -39,7 +41,8 @@ def locate(
         if manifest_store is not None or commit_lock is not None:
             raise InputError(f"{uri}: the address names its manifest store; give no other")
         uri, manifest_store = _dynamodb(uri, settings, credentials)
-    plain = TableLocation(uri, settings, durability, credentials)
+    access = access_from(settings, allow)
+    plain = TableLocation(uri, settings, durability, credentials, access)
     # Most tables need neither, and opening one is quick without them.
     if manifest_store is not None:
         from lancetable.commit.external import ExternalLocation  # noqa: PLC0415

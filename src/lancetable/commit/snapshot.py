@@ -26,6 +26,7 @@ from lancetable.format.manifest.names import (
     transaction_path,
 )
 from lancetable.store import Store, TableLocation
+from lancetable.store.location import folder_and_name
 
 if TYPE_CHECKING:
     from lancetable.commit.transaction import Transaction
@@ -90,6 +91,26 @@ class Snapshot(NamedTuple):
             CorruptError: there is no such base, or it is no place.
         """
         return self._store(self._base(base_id))
+
+    def blob_place(self, base_id: int, uri: str, *, is_trusted: bool) -> tuple[Store, str]:
+        """Return the store that holds an external blob, and the blob's path in it.
+
+        ``base_id`` is 0 for an absolute address. ``is_trusted`` follows it wherever it leads.
+
+        Raises:
+            CorruptError: the base is not there, or the address is none.
+            InputError: it lies outside of the table and is not allowed by name.
+        """
+        base = self._base(base_id) if base_id else None
+        address = uri if base is None else f"{base.path}/{checked_path(uri, 'blob')}"
+        if not _is_absolute(address) or address.endswith("/"):
+            raise CorruptError(f"a blob points at {uri!r}, which is no address of a file").at(
+                shown(self.store, self.manifest_path)
+            )
+        folder, name = folder_and_name(address)
+        if not is_trusted:
+            self.location.followed(address, "external blob", is_raw=True)
+        return self.location.elsewhere(folder).open(), name
 
     def indices(self) -> list[IndexSegment]:
         """Return the index segments of this version.
@@ -175,13 +196,13 @@ class Snapshot(NamedTuple):
             raise CorruptError(f"base path {base.id} is {base.path!r}, which is not absolute").at(
                 shown(self.store, self.manifest_path)
             )
-        return self.location.elsewhere(base.path).open()
+        return self.location.followed(base.path, "base path").open()
 
 
 def _is_absolute(path: str) -> bool:
     if "\0" in path:
         return False
-    return path.startswith("/") or "://" in path or (path[1:3] in {":\\", ":/"})
+    return path.startswith(("/", "file:/")) or "://" in path or (path[1:3] in {":\\", ":/"})
 
 
 def shown(store: Store, path: str) -> str:

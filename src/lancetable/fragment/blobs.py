@@ -15,18 +15,16 @@ kind  name       place of the bytes
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
 
-from lancetable.errors import CorruptError, InputError, SchemaError, UnsupportedError
-from lancetable.format.manifest.model import DataFile
-from lancetable.format.manifest.names import checked_path
+from lancetable.errors import CorruptError, SchemaError, UnsupportedError
+from lancetable.file.reader import FileReader
 from lancetable.format.schema.model import Field
 from lancetable.fragment.blobfile import BlobFile
 from lancetable.fragment.opened import OpenFragment
-from lancetable.store import ByteRange, ReadableFile, Store, TableLocation
+from lancetable.store import ByteRange, ReadableFile, Store
 
 INLINE, PACKED, DEDICATED, EXTERNAL = range(4)
 
@@ -42,13 +40,15 @@ class Payload(NamedTuple):
 class BlobSource:
     """The payloads of one blob column of one fragment; files are opened once."""
 
-    __slots__ = ("_allow_external", "_files", "_is_v2", "_opened", "_path", "_store")
+    __slots__ = ("_allow_external", "_files", "_is_v2", "_number", "_opened", "_path", "_store")
 
     def __init__(self, opened: OpenFragment, field: Field, *, allow_external: bool) -> None:
         self._opened = opened
         self._is_v2 = field.is_blob_v2
         self._allow_external = allow_external
-        self._store, self._path = opened.data_files.source.data_file_place(_owner(opened, field))
+        self._number = _owner(opened, field)
+        owner = opened.files[self._number]
+        self._store, self._path = opened.data_files.source.data_file_place(owner)
         self._files: dict[str, ReadableFile] = {}
 
     def payloads(self, descriptors: pa.Array) -> list[Payload | None]:
@@ -56,7 +56,7 @@ class BlobSource:
 
         Raises:
             CorruptError: a descriptor points outside its file or is of no known kind.
-            InputError: a descriptor points at an external file, which was not allowed.
+            InputError: a descriptor points outside of the table, and that was not allowed.
         """
         read = self._second if self._is_v2 else self._first
         return [None if row is None else read(row) for row in descriptors.to_pylist()]
@@ -66,7 +66,7 @@ class BlobSource:
         # A missing value of the first generation has no bytes but a position.
         if position is None or size is None or (size == 0 and position != 0):
             return None
-        return self._within(self._file(self._store, self._path), self._path, position, size)
+        return self._within(self._data_file(), self._path, position, size)
 
     def _second(self, row: dict[str, Any]) -> Payload | None:
         kind, uri = row["kind"], row["blob_uri"] or ""
@@ -74,7 +74,7 @@ class BlobSource:
         if kind is None:
             return None
         if kind == INLINE:
-            return self._within(self._file(self._store, self._path), self._path, position, size)
+            return self._within(self._data_file(), self._path, position, size)
         if kind in {PACKED, DEDICATED}:
             path = sidecar_path(self._path, blob_id)
             return self._within(self._file(self._store, path), path, position, size)
@@ -99,30 +99,24 @@ class BlobSource:
             file = self._files[key] = store.open(path)
         return file
 
+    def _data_file(self) -> ReadableFile:
+        """Return the data file of the rows; one that is no Lance file gives no bytes."""
+        reader = self._opened.file(self._number)
+        if not isinstance(reader, FileReader):
+            raise UnsupportedError(f"{self._path}: files of version 0.1 have no blobs")
+        return reader.file
+
     def _external(self, base_id: int, uri: str) -> ReadableFile:
-        if base_id:
-            base = self._opened.data_files.source.manifest.base_path(base_id)
-            if base is None:
-                raise CorruptError(f"a blob names base {base_id}, which the manifest lacks")
-            return self._file(TableLocation(base.path).open(), checked_path(uri, "blob"))
-        if not self._allow_external:
-            raise InputError(
-                f"a blob of this table points at {uri!r} outside of it;"
-                " read it with blobs(..., allow_external=True) if you trust the table"
-            )
-        path = urlsplit(uri).path if uri.startswith("file:") else uri
-        folder, _, name = path.rpartition("/")
-        if not name:
-            raise CorruptError(f"a blob points at {uri!r}, which names no file")
-        prefix = "file://" if uri.startswith("file:") else ""
-        return self._file(TableLocation(f"{prefix}{folder or '/'}").open(), name)
+        source = self._opened.data_files.source
+        return self._file(*source.blob_place(base_id, uri, is_trusted=self._allow_external))
 
 
-def _owner(opened: OpenFragment, field: Field) -> DataFile:
+def _owner(opened: OpenFragment, field: Field) -> int:
+    """Return the number of the data file that holds a column."""
     ids = {part.id for part in field.walk()}
-    for data_file in opened.files:
+    for number, data_file in enumerate(opened.files):
         if not ids.isdisjoint(data_file.fields):
-            return data_file
+            return number
     raise SchemaError(f"fragment {opened.fragment.id} stores no column {field.name!r}")
 
 

@@ -42,6 +42,10 @@ class Source(Protocol):
         """
         ...
 
+    def blob_place(self, base_id: int, uri: str, *, is_trusted: bool) -> tuple[Store, str]:
+        """Return the store and the path of an external blob, when it may be followed."""
+        ...
+
 
 def whose(manifest: Manifest, base_id: int | None) -> str:
     """Say below which base a missing file was looked for, when it is not the table's own."""

@@ -37,6 +37,14 @@ class Cloned(NamedTuple):
     result: CloneResult
 
 
+def reaching(location: TableLocation, source: Snapshot) -> TableLocation:
+    """Return the location of a shallow clone, allowed to lead to the files of its source.
+
+    Whoever opens the clone anew must allow them by name, unless they are in the same store.
+    """
+    return location.allowing(source.store.root, *(base.path for base in source.manifest.base_paths))
+
+
 def clone(
     source: Snapshot, location: TableLocation, *, deep: bool = False, runner: Runner = THREADS
 ) -> Cloned:

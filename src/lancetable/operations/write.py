@@ -143,7 +143,7 @@ def write_target(
 def _place(location: TableLocation, bases: Sequence[BasePath], wish: str) -> WriteTarget:
     for base in bases:
         if wish in {base.name, base.path}:
-            store = location.elsewhere(base.path).open()
+            store = location.followed(base.path, "base path").open()
             return WriteTarget(store, "data" if base.is_dataset_root else "", base.id)
     known = ", ".join(repr(base.name or base.path) for base in bases) or "none"
     raise InputError(f"the table has no base {wish!r}; known are: {known}")

@@ -9,7 +9,7 @@ from lancetable.commit.history import read_history
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import load
 from lancetable.errors import InputError
-from lancetable.operations.clone import clone
+from lancetable.operations.clone import clone, reaching
 from lancetable.operations.restore import restore
 from lancetable.spark.codes import coded
 from lancetable.spark.held import HeldTable
@@ -118,6 +118,8 @@ class VersionedTable(HeldTable):
 
     def _clone(self, source: Snapshot, target: str, *, is_shallow: bool) -> Self:
         location = self.location.moved(target)
+        if is_shallow:
+            location = reaching(location, source)
         with coded():
             clone(source, location, deep=not is_shallow, runner=self._runner())
         return type(self)(self.spark, location)

@@ -5,6 +5,16 @@ from collections.abc import Mapping
 from typing import Self
 
 from lancetable.errors import InputError
+from lancetable.store.access import (
+    EVERYTHING,
+    FILE,
+    Access,
+    Place,
+    access_from,
+    is_allowed,
+    local_parts,
+    refusal,
+)
 from lancetable.store.base import Credentials, Store
 from lancetable.store.local import Durability, LocalStore
 
@@ -14,8 +24,9 @@ NO_OPTIONS: Mapping[str, str] = {}
 class TableLocation:
     """A folder of files, local or in an object store; it is not changed once it is made.
 
-    ``credentials`` is asked for new credentials before those in use expire. A subclass adds what
-    its stores need. Written out, as every process that opens a table would wait for `dataclasses`.
+    ``credentials`` is asked for new credentials before those in use expire; ``access`` says which
+    other places the table may lead to, by default what the options say. A subclass adds what its
+    stores need. Written out, as every process that opens a table would wait for `dataclasses`.
     """
 
     def __init__(
@@ -24,11 +35,13 @@ class TableLocation:
         options: Mapping[str, str] = NO_OPTIONS,
         durability: Durability = Durability.OS,
         credentials: Credentials | None = None,
+        access: Access | None = None,
     ) -> None:
         self.uri = uri
         self.options = options
         self.durability = durability
         self.credentials = credentials
+        self.access = access_from(options) if access is None else access
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -67,11 +80,68 @@ class TableLocation:
         vars(made).update(vars(self), uri=uri)
         if options is not None:
             made.options = options
+            made.access = access_from(options, self.access.allowed)
+        return made
+
+    def allowing(self, *uris: str) -> Self:
+        """Return the same location, whose table may also lead to these addresses."""
+        made = self.moved(self.uri)
+        allowed = dict.fromkeys((*self.access.allowed, *uris))
+        made.access = self.access._replace(allowed=tuple(allowed))
         return made
 
     def elsewhere(self, uri: str) -> "TableLocation":
-        """Return another location that is reached with the same settings."""
-        return TableLocation(uri, self.options, self.durability, self.credentials)
+        """Return another location that is reached with the same settings.
+
+        Credentials go only to the service and the account they were given for. A local table needs
+        none for itself, so those given with it are meant for its bases.
+        """
+        options, credentials = self.options, self.credentials
+        if options or credentials:
+            own, other = _place(self.uri, self.options), _place(uri, self.options)
+            is_shared = own.is_local or own.has_credentials_of(other)
+            if not is_shared and not other.is_local:
+                from lancetable.store.settings import carried_over  # noqa: PLC0415 - seldom
+
+                credentials = None
+                options = carried_over(options, other.service, other.account)
+        return TableLocation(uri, options, self.durability, credentials, self.access)
+
+    def followed(self, uri: str, what: str, *, is_raw: bool = False) -> "TableLocation":
+        """Return the location of a place that the table names, when it may be followed.
+
+        ``what`` is named in the message; ``is_raw`` when bytes of any file are read there.
+
+        Raises:
+            InputError: it lies outside of the table and is not allowed by name.
+        """
+        own, other = _place(self.uri, self.options), _place(uri, self.options)
+        named = [_place(one, self.options) for one in self.access.allowed if one != EVERYTHING]
+        if not is_allowed(self.access, own, other, named, is_raw=is_raw):
+            raise refusal(uri, what)
+        return self.elsewhere(uri)
+
+
+def folder_and_name(uri: str) -> tuple[str, str]:
+    """Return the folder of a file's address, and the file's name in it."""
+    path = _local_path(uri)
+    folder, _, name = (uri if path is None else path).rpartition("/")
+    return folder or "/", name
+
+
+def _place(uri: str, options: Mapping[str, str]) -> Place:
+    path = _local_path(uri)
+    if path is not None:
+        return Place(FILE, "", "", local_parts(path))
+    from lancetable.store.address import parse_address  # noqa: PLC0415 - with a client only
+    from lancetable.store.settings import Service, account_of  # noqa: PLC0415
+
+    service, bucket, folder, account = parse_address(uri)
+    if service is Service.AZURE:
+        account = account or account_of(options)
+    parts = tuple(part for part in folder.split("/") if part)
+    host = bucket.lower() if service is Service.HTTP else bucket
+    return Place(service.value, host, account, parts)
 
 
 def _local_path(uri: str) -> str | None:

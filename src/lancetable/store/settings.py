@@ -22,6 +22,7 @@ setting of our own      meaning
 ======================  ==========================================================================
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -31,6 +32,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qs
 
 from lancetable.errors import InputError
+from lancetable.store.access import ALLOW, CONFINE
 
 KiB = 1024
 MiB = 1024 * KiB
@@ -165,7 +167,7 @@ _LIMITS = {
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0}
 """Longest ending first."""
 PROVIDER = "credential_provider"
-ELSEWHERE = frozenset({"dynamodb_endpoint", "dynamodb_endpoint_url", PROVIDER})
+ELSEWHERE = frozenset({"dynamodb_endpoint", "dynamodb_endpoint_url", PROVIDER, ALLOW, CONFINE})
 """Settings that other modules read from the same mapping."""
 
 
@@ -202,6 +204,30 @@ def _caller(config: Mapping[str, str]) -> Caller:
     is_anonymous = config.get("skip_signature", "").lower() == "true"
     token = parse_qs(config.get("sas_key", "").lstrip("?"))
     return Caller(is_anonymous, token.get("se", [""])[0])
+
+
+def carried_over(options: Mapping[str, str], service: str, account: str) -> dict[str, str]:
+    """Return the options that go along to another service, or to another account of Azure.
+
+    Settings of requests do. Settings of a service, credentials among them, do only when they were
+    given for it: they have its prefix and, for Azure, name the account.
+    """
+    is_meant = service != Service.AZURE.value or account_of(options) == account
+    prefix = {"s3": "aws_", "gs": "google_", "az": "azure_"}.get(service) if is_meant else None
+    return {
+        name: value
+        for name, value in options.items()
+        if (low := name.strip().lower()) in _LIMITS
+        or low in _CLIENT
+        or low in {ALLOW, CONFINE}
+        or (prefix is not None and low.startswith(prefix))
+    }
+
+
+def account_of(options: Mapping[str, str]) -> str:
+    """Return the account of Azure that options or the environment name."""
+    said = settle(Service.AZURE, options).config.get("account_name")
+    return said or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME", "")
 
 
 def _short(service: Service, name: str) -> str:

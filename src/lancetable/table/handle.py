@@ -3,7 +3,7 @@
 Nothing here loads pyarrow or numpy before it is needed, so that opening and counting stay cheap.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -53,6 +53,7 @@ def open_table(  # noqa: PLR0913 - each has a default
     manifest_store: "ManifestStore | None" = None,
     commit_lock: "CommitLock | None" = None,
     durability: Durability | str = Durability.OS,
+    allow: Iterable[str] | None = None,
 ) -> Table:
     """Open a table at its latest version, or at the one that is named.
 
@@ -62,7 +63,8 @@ def open_table(  # noqa: PLR0913 - each has a default
     ``storage_options`` are settings of an object store; ``credentials`` is a function that is
     asked for credentials before those in use expire. ``manifest_store`` or ``commit_lock`` decide
     who makes a version where the store itself cannot. ``durability`` says when writes through this
-    handle to a local disk count as done: ``os`` or ``fsync``.
+    handle to a local disk count as done: ``os`` or ``fsync``. ``allow`` names addresses outside of
+    the table that its bases, and its external blobs, may lead to.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -77,6 +79,7 @@ def open_table(  # noqa: PLR0913 - each has a default
         credentials=credentials,
         manifest_store=manifest_store,
         commit_lock=commit_lock,
+        allow=allow,
     )
     snapshot = versions.load(location, version=version, tag=tag, branch=branch, as_of=as_of)
     return Table(location, snapshot)
@@ -149,6 +152,7 @@ def create_table(  # noqa: PLR0913 - each has a default
         credentials=credentials,
         manifest_store=manifest_store,
         commit_lock=commit_lock,
+        allow=[str(folder) for folder in (bases or {}).values()],
     )
     options = CreateOptions(
         mode=modes[mode],
@@ -160,7 +164,7 @@ def create_table(  # noqa: PLR0913 - each has a default
     return Table(location, create(location, data, schema=schema, options=options).snapshot)
 
 
-def _location(
+def _location(  # noqa: PLR0913 - what both functions above take
     uri: "str | PathLike[str]",
     storage_options: Mapping[str, str] | None,
     durability: Durability | str,
@@ -168,6 +172,7 @@ def _location(
     credentials: Credentials | None,
     manifest_store: "ManifestStore | None",
     commit_lock: "CommitLock | None",
+    allow: Iterable[str] | None,
 ) -> TableLocation:
     wanted = _DURABILITIES.get(durability) if isinstance(durability, str) else durability
     if wanted is None:
@@ -181,6 +186,7 @@ def _location(
         credentials=credentials,
         manifest_store=manifest_store,
         commit_lock=commit_lock,
+        allow=allow,
     )
 
 

@@ -95,13 +95,15 @@ class VersionedTable(ColumnsTable):
             ExistsError: there is a table.
             FileNotFoundInStoreError: a file of this version is missing.
         """
-        from lancetable.operations.clone import clone
+        from lancetable.operations.clone import clone, reaching
 
         options = self._location.options if storage_options is None else dict(storage_options)
         address: object = uri
         if not isinstance(address, str | PathLike) or not str(address):
             raise InputError(f"a clone needs an address or a path, not {uri!r}")
         location = self._location.moved(str(uri), options)
+        if not deep:
+            location = reaching(location, self._snapshot)
         return type(self)(location, clone(self._snapshot, location, deep=deep).snapshot)
 
     def enable_stable_row_ids(
@@ -155,7 +157,11 @@ class VersionedTable(ColumnsTable):
         from lancetable.table.writing import commit_options
 
         options = commit_options(commit, commit_message, properties)
-        return self._moved(add_bases(self._snapshot, folders, commit=options))
+        location = self._location.allowing(*map(str, folders.values()))
+        snapshot = self._snapshot._replace(location=location)
+        written = add_bases(snapshot, folders, commit=options)
+        self._location = location
+        return self._moved(written)
 
     def _opened_at(self, snapshot: "Snapshot") -> Self:
         return type(self)(self._location, snapshot)

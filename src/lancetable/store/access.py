@@ -1,0 +1,128 @@
+"""Which places outside its root a table may lead its reader to.
+
+A manifest names places: base paths, and the addresses of external blobs. Whoever wrote the table
+chose them, so they are followed only where that gives nothing away:
+
+==========================  =====================  ======================  ====================
+place                       base path              base path, confined     external blob
+==========================  =====================  ======================  ====================
+inside the table's root     yes                    yes                     yes
+same bucket and account     yes                    by name                 yes, unless confined
+another local folder        yes                    by name                 by name
+everything else             by name                by name                 by name
+==========================  =====================  ======================  ====================
+
+A base path gives Lance files only, which are checked before anything is returned; an external blob
+gives the bytes of any file, so a local one outside the root must be allowed. ``allow`` names
+addresses, each with everything below it, ``"*"`` all of them. ``confine="root"`` is for services
+that open tables of strangers. Both are arguments or storage options, and variables of the
+environment (``LANCETABLE_ALLOW``, ``LANCETABLE_CONFINE``) where they are not given.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from lancetable.errors import InputError
+
+ALLOW = "allow"
+CONFINE = "confine"
+STORE, ROOT = "store", "root"
+EVERYTHING = "*"
+FILE = "file"
+"""The service of local files."""
+
+
+class Access(NamedTuple):
+    """Where the manifest of a table may lead."""
+
+    allowed: tuple[str, ...] = ()
+    """Addresses, each with everything below it."""
+    confine: str = STORE
+    """Where bases may lie without being allowed by name: ``store`` or ``root``."""
+
+
+class Place(NamedTuple):
+    """An address, resolved: what tells services, accounts, buckets and folders apart."""
+
+    service: str
+    bucket: str
+    account: str
+    parts: tuple[str, ...]
+
+    @property
+    def is_local(self) -> bool:
+        """True for local files."""
+        return self.service == FILE
+
+    def has_credentials_of(self, other: "Place") -> bool:
+        """Say whether the credentials of another place were given for this one, too."""
+        return (self.service, self.account) == (other.service, other.account)
+
+    def holds(self, other: "Place") -> bool:
+        """Say whether another place is this one or lies below it."""
+        return (
+            self[:3] == other[:3]
+            and not {".", ".."}.intersection(other.parts)
+            and other.parts[: len(self.parts)] == self.parts
+        )
+
+
+def access_from(options: Mapping[str, str], allow: Iterable[str] | None = None) -> Access:
+    """Return what an argument, the options of a table and the environment allow.
+
+    Raises:
+        InputError: ``allow`` is one text instead of several, or ``confine`` is not known.
+    """
+    said = {str(name).strip().lower(): str(value) for name, value in options.items()}
+    text = said.get(ALLOW, os.environ.get("LANCETABLE_ALLOW", ""))
+    confine = said.get(CONFINE, os.environ.get("LANCETABLE_CONFINE", STORE)).strip().lower()
+    if confine not in {STORE, ROOT}:
+        raise InputError(f"confine is {confine!r}; use {STORE!r} or {ROOT!r}")
+    if isinstance(allow, str):
+        raise InputError(f"allow is the text {allow!r}; give a list of addresses")
+    given = [str(one) for one in allow or ()]
+    given.extend(one.strip() for one in text.split(",") if one.strip())
+    return Access(tuple(dict.fromkeys(given)), confine)
+
+
+def is_allowed(
+    access: Access, own: Place, other: Place, named: Iterable[Place], *, is_raw: bool
+) -> bool:
+    """Say whether a table at ``own`` may lead to ``other``; ``is_raw`` for bytes of any file.
+
+    ``named`` are the places of ``access.allowed``.
+    """
+    if EVERYTHING in access.allowed or any(_reaches(one, other) for one in named):
+        return True
+    if own.is_local and other.is_local and not is_raw and access.confine == STORE:
+        return True
+    if not own.is_local and access.confine == STORE and own[:3] == other[:3]:
+        return True
+    return _reaches(own, other)
+
+
+def _reaches(folder: Place, other: Place) -> bool:
+    """Say whether a place lies below a folder, links of the local file system followed."""
+    if not folder.holds(other):
+        return False
+    return not folder.is_local or _real(folder).holds(_real(other))
+
+
+def _real(place: Place) -> Place:
+    path = os.path.realpath(f"/{'/'.join(place.parts)}")
+    return place._replace(parts=local_parts(path))
+
+
+def local_parts(path: str) -> tuple[str, ...]:
+    """Return the parts of an absolute local path."""
+    return tuple(part for part in path.replace(os.sep, "/").split("/") if part)
+
+
+def refusal(uri: str, what: str) -> InputError:
+    """Return the error that says how to allow a place."""
+    return InputError(
+        f"the {what} {uri!r} lies outside of the table and is not followed; if you trust it, allow "
+        f"it by name: open_table(..., allow=[{uri!r}]), the storage option 'allow', or the "
+        "variable LANCETABLE_ALLOW"
+    )
