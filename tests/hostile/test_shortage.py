@@ -9,7 +9,7 @@ import pytest
 
 from lancetable import ShortageError, StoreError
 from lancetable.store import LocalStore
-from lancetable.store.local import LocalFile
+from lancetable.store.new_file import LocalFile
 
 
 def test_running_out_of_descriptors_is_a_shortage(tmp_path: Path) -> None:

@@ -68,9 +68,9 @@ class ExternalStore(WrappedStore):
             self._newest()
         return self.inner.list(prefix)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, *, most: int | None = None) -> bytes:
         """Return an object; a manifest that is only staged is finished first."""
-        return self._finished(path, lambda: self.inner.read(path))
+        return self._finished(path, lambda: self.inner.read(path, most=most))
 
     def exists(self, path: str) -> bool:
         """Say whether there is such an object; a recorded version is there."""
@@ -215,9 +215,7 @@ class ExternalLocation(TableLocation):
     """A table whose versions are recorded in an external manifest store."""
 
     def __init__(self, place: TableLocation, manifests: ManifestStore) -> None:
-        super().__init__(
-            place.uri, place.options, place.durability, place.credentials, place.access
-        )
+        super().__init__(place.uri, place.options, place.durability, place.credentials, place.allow)
         self.manifests = manifests
 
     def open(self) -> Store:

@@ -111,11 +111,11 @@ def leases_of(store: Store) -> list[Lease]:
         StoreError: a lease is there and cannot be read, so what it protects is not known.
     """
     found = []
-    for path, _, modified in store.list(LEASES):
+    for path, size, modified in store.list(LEASES):
         if not path.endswith(_LEASE):
             continue
         try:
-            found.append(_lease(path, modified, store.read(path)))
+            found.append(_lease(path, modified, store.read(path) if size <= _LONGEST else b""))
         except FileNotFoundInStoreError:
             continue
     return found

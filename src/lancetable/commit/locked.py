@@ -62,9 +62,7 @@ class LockedLocation(TableLocation):
     """A table whose versions are made under a lock."""
 
     def __init__(self, place: TableLocation, lock: CommitLock) -> None:
-        super().__init__(
-            place.uri, place.options, place.durability, place.credentials, place.access
-        )
+        super().__init__(place.uri, place.options, place.durability, place.credentials, place.allow)
         self.lock = lock
 
     def open(self) -> Store:

@@ -41,8 +41,10 @@ def locate(  # noqa: PLR0913 - each has a default
         if manifest_store is not None or commit_lock is not None:
             raise InputError(f"{uri}: the address names its manifest store; give no other")
         uri, manifest_store = _dynamodb(uri, settings, credentials)
-    access = access_from(settings, allow)
-    plain = TableLocation(uri, settings, durability, credentials, access)
+    named: tuple[str, ...] = ()
+    if settings or allow:
+        named = access_from(settings, allow).allowed
+    plain = TableLocation(uri, settings, durability, credentials, named)
     # Most tables need neither, and opening one is quick without them.
     if manifest_store is not None:
         from lancetable.commit.external import ExternalLocation  # noqa: PLC0415

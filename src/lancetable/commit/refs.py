@@ -26,6 +26,8 @@ BRANCHES = f"{REFS}/branches"
 TREE = "tree"
 MAIN = "main"
 
+MOST_BYTES = 1024 * 1024
+"""The largest file of a tag or a branch that is read."""
 _SUFFIX = ".json"
 _WORD = re.compile(r"[A-Za-z0-9._-]+")
 _Info = TypeVar("_Info")
@@ -220,7 +222,7 @@ class _Record:
         import json  # noqa: PLC0415 - opening a table by version needs none
 
         try:
-            content = json.loads(store.read(path))
+            content = json.loads(store.read(path, most=MOST_BYTES))
         except FileNotFoundInStoreError:
             return None
         except (ValueError, RecursionError) as cause:

@@ -18,6 +18,7 @@ from lancetable.errors import (
     FileNotFoundInStoreError,
     InputError,
     LanceTableError,
+    StoreError,
     TableNotFoundError,
     VersionNotFoundError,
 )
@@ -33,6 +34,7 @@ from lancetable.format.manifest.names import (
 )
 from lancetable.store import ByteRange, Entry, Store, TableLocation, spread
 
+HINT_MOST = 4096
 _MAX_PROBES = 64
 _DETAILS: "Seen[VersionInfo]" = Seen()
 _TIMES: "Seen[datetime | None]" = Seen()
@@ -234,8 +236,13 @@ def _latest_listed(store: Store) -> Found | None:
 def read_hint(store: Store) -> int | None:
     """Return the version that the hint file names; its content is one JSON number in braces."""
     try:
-        content = store.read(HINT)
-    except FileNotFoundInStoreError:
+        content = store.read(HINT, most=HINT_MOST)
+    except (FileNotFoundInStoreError, CorruptError, InputError):
+        return None
+    except StoreError as cause:
+        # A file that may not be read is no hint; a store that does not answer finds nothing else.
+        if not cause.is_certain:
+            raise
         return None
     digits = content.partition(b'"version"')[2].strip(b": }\t\r\n")
     if not digits.isdigit() or len(digits) > 19:

@@ -35,7 +35,7 @@ from lancetable.format.encoding.stretch import Tests
 from lancetable.format.schema.codec import decode_file_descriptor
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.types import arrow_type
-from lancetable.store import ByteRange, ReadableFile
+from lancetable.store import ByteRange, ReadableFile, check_size
 
 if TYPE_CHECKING:
     from lancetable.format.encoding.entries import Entries, Layout, OpenPage
@@ -144,10 +144,10 @@ class FileReader:
 
     def _stretch(self, field: Field) -> Stretch | None:
         """Return what reads neighbouring rows of a field; None when pages have to."""
-        key = id(field)
-        if key not in self._stretches:
-            self._stretches[key] = stretch_of(field, self.plans_of, self.cards)
-        return self._stretches[key]
+        check_size(self.file)
+        if id(field) not in self._stretches:
+            self._stretches[id(field)] = stretch_of(field, self.plans_of, self.cards)
+        return self._stretches[id(field)]
 
     def _read_range(self, fields: Sequence[Field], rows: range) -> list[list[pa.Array]]:
         found: dict[int, list[pa.Array]] = {}
@@ -166,6 +166,7 @@ class FileReader:
     ) -> list[list[pa.Array]]:
         if self._gathered is None:
             self._gathered = FileGather()
+        check_size(self.file)
         with Placed(self.path, "single rows"):
             found = self._gathered.read(library, fields, rows, self.cards)
         rest = [field for field in fields if id(field) not in found]

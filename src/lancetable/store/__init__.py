@@ -4,8 +4,9 @@ What few need stands in modules of its own, such as ``copy`` and ``manifests``.
 """
 
 from lancetable.store.base import Bytes, Credentials, Entry, ReadableFile, Store, WritableFile
-from lancetable.store.local import Durability, LocalStore, MemoryFile, will_need
+from lancetable.store.local import Durability, LocalStore
 from lancetable.store.location import TableLocation
+from lancetable.store.opened import MemoryFile, check_size, will_need
 from lancetable.store.ranges import ByteRange, merge_neighbours
 from lancetable.store.spread import spread
 
@@ -21,6 +22,7 @@ __all__ = [
     "Store",
     "TableLocation",
     "WritableFile",
+    "check_size",
     "merge_neighbours",
     "spread",
     "will_need",

@@ -3,11 +3,17 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from lancetable.errors import CorruptError
 from lancetable.store.ranges import ByteRange
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 Credentials: TypeAlias = Callable[[], Mapping[str, Any]]
 """Gives credentials anew; ``credentials.py`` tells what they look like."""
+
+
+def too_large(size: int, most: int, place: str) -> CorruptError:
+    """Return the error of a small object that is not small."""
+    return CorruptError(f"has {size} bytes, expected at most {most}", path=place)
 
 
 class Entry(NamedTuple):
@@ -73,11 +79,12 @@ class Store(Protocol):
         """
         ...
 
-    def read(self, path: str) -> bytes:
-        """Return the whole content of one object.
+    def read(self, path: str, *, most: int | None = None) -> bytes:
+        """Return the whole content of one object, which has at most so many bytes.
 
         Raises:
             FileNotFoundInStoreError: there is no such object.
+            CorruptError: it is larger; nothing of it was read.
         """
         ...
 

@@ -43,13 +43,14 @@ def share_object(source: Store, path: str, target: Store, to: str) -> None:
         StoreError: a store failed; nothing stays behind.
     """
     if isinstance(source, LocalStore) and isinstance(target, LocalStore):
-        full = f"{target.root}/{to}"
+        full = target.full(to, anew=True)
         try:
             os.makedirs(full.rpartition("/")[0], exist_ok=True)  # noqa: PTH103
-            os.link(f"{source.root}/{path}", full)
+            given = source.full(path)
+            if not os.path.islink(given):  # noqa: PTH114 - no Path is at hand
+                os.link(given, full)
+                return
         except OSError:
             # No links here, another disk, the source is gone, or the name is taken: copying tells.
             pass
-        else:
-            return
     copy_object(source, path, target, to)

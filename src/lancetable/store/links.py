@@ -7,6 +7,7 @@ there is not, as they may belong to somebody else.
 import contextlib
 import os
 
+from lancetable.errors import InputError
 from lancetable.store.base import Store
 from lancetable.store.local import LocalStore
 
@@ -30,8 +31,8 @@ def remove_if_empty(store: Store, folder: str) -> None:
     """Remove a folder that has no files any more, where folders are things of their own."""
     local = _local(store)
     if local is not None:
-        with contextlib.suppress(OSError):
-            os.rmdir(f"{local.root}/{folder}")  # noqa: PTH106 - no Path is at hand
+        with contextlib.suppress(OSError, InputError):
+            os.rmdir(local.full(folder, anew=True))  # noqa: PTH106 - no Path is at hand
 
 
 def _local(store: Store) -> LocalStore | None:

@@ -1,7 +1,7 @@
 """Where a table lives: a picklable address that opens its store."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 from lancetable.errors import InputError
@@ -16,7 +16,9 @@ from lancetable.store.access import (
     refusal,
 )
 from lancetable.store.base import Credentials, Store
+from lancetable.store.confined import Confined
 from lancetable.store.local import Durability, LocalStore
+from lancetable.store.opened import LOCAL_READS, checked_reads
 
 NO_OPTIONS: Mapping[str, str] = {}
 
@@ -24,8 +26,8 @@ NO_OPTIONS: Mapping[str, str] = {}
 class TableLocation:
     """A folder of files, local or in an object store; it is not changed once it is made.
 
-    ``credentials`` is asked for new credentials before those in use expire; ``access`` says which
-    other places the table may lead to, by default what the options say. A subclass adds what its
+    ``credentials`` is asked for new credentials before those in use expire; ``allow`` names other
+    places that the table may lead to, beside those that the options name. A subclass adds what its
     stores need. Written out, as every process that opens a table would wait for `dataclasses`.
     """
 
@@ -35,13 +37,15 @@ class TableLocation:
         options: Mapping[str, str] = NO_OPTIONS,
         durability: Durability = Durability.OS,
         credentials: Credentials | None = None,
-        access: Access | None = None,
+        allow: Sequence[str] = (),
     ) -> None:
         self.uri = uri
         self.options = options
         self.durability = durability
         self.credentials = credentials
-        self.access = access_from(options) if access is None else access
+        self.allow = allow
+        self.below = ""
+        """The path from the root of the table to this folder, when it is a branch of it."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -53,6 +57,15 @@ class TableLocation:
 
         return f"{type(self).__name__}({hide_secrets(self.uri)!r})"
 
+    @property
+    def access(self) -> Access:
+        """Where the table may lead: what was allowed by name, by options, and by the environment.
+
+        Raises:
+            InputError: an option has a value that cannot be.
+        """
+        return access_from(self.options, self.allow)
+
     def open(self) -> Store:
         """Return the store that holds this folder.
 
@@ -62,32 +75,50 @@ class TableLocation:
         """
         path = _local_path(self.uri)
         if path is not None:
-            return LocalStore(path, self.durability)
+            return self._local(path)
         # Only those who use an object store pay for its client.
         from lancetable.store.objects import ObjectStore  # noqa: PLC0415
 
         return ObjectStore(self.uri, self.options, self.credentials)
 
+    def _local(self, path: str) -> LocalStore:
+        root = path[: len(path) - len(self.below)].rstrip("/") if self.below else path
+        confined = Confined(root, self.below, self._allowed_paths)
+        reads = self.options.get(LOCAL_READS)
+        if reads is not None:
+            reads = checked_reads(reads)
+        return LocalStore(path, self.durability, confined=confined, reads=reads)
+
+    def _allowed_paths(self) -> list[str]:
+        """Return the local folders that links of the table may lead to."""
+        allowed = self.access.allowed
+        paths = [_local_path(one) for one in allowed if one != EVERYTHING]
+        found = [path for path in paths if path is not None]
+        return ["/", *found] if EVERYTHING in allowed else found
+
     def child(self, path: str) -> Self:
         """Return the location of a folder below this one."""
-        if "%" in path and "://" in self.uri:
-            path = path.replace("%", "%25")
-        return self.moved(f"{self.uri.rstrip('/')}/{path}")
+        made = self.moved(f"{self.uri.rstrip('/')}/{self._written(path)}")
+        made.below = f"{self.below}/{path}" if self.below else path
+        return made
+
+    def _written(self, path: str) -> str:
+        """Return a path as it is written in an address, in which ``%`` begins a code."""
+        return path.replace("%", "%25") if "%" in path and "://" in self.uri else path
 
     def moved(self, uri: str, options: Mapping[str, str] | None = None) -> Self:
         """Return the same kind of location at another address, perhaps with other options."""
         made = object.__new__(type(self))
-        vars(made).update(vars(self), uri=uri)
+        vars(made).update(vars(self), uri=uri, below="")
         if options is not None:
             made.options = options
-            made.access = access_from(options, self.access.allowed)
         return made
 
     def allowing(self, *uris: str) -> Self:
         """Return the same location, whose table may also lead to these addresses."""
         made = self.moved(self.uri)
-        allowed = dict.fromkeys((*self.access.allowed, *uris))
-        made.access = self.access._replace(allowed=tuple(allowed))
+        made.below = self.below
+        made.allow = tuple(dict.fromkeys((*self.allow, *uris)))
         return made
 
     def elsewhere(self, uri: str) -> "TableLocation":
@@ -105,7 +136,7 @@ class TableLocation:
 
                 credentials = None
                 options = carried_over(options, other.service, other.account)
-        return TableLocation(uri, options, self.durability, credentials, self.access)
+        return TableLocation(uri, options, self.durability, credentials, self.allow)
 
     def followed(self, uri: str, what: str, *, is_raw: bool = False) -> "TableLocation":
         """Return the location of a place that the table names, when it may be followed.
@@ -116,8 +147,9 @@ class TableLocation:
             InputError: it lies outside of the table and is not allowed by name.
         """
         own, other = _place(self.uri, self.options), _place(uri, self.options)
-        named = [_place(one, self.options) for one in self.access.allowed if one != EVERYTHING]
-        if not is_allowed(self.access, own, other, named, is_raw=is_raw):
+        access = self.access
+        named = [_place(one, self.options) for one in access.allowed if one != EVERYTHING]
+        if not is_allowed(access, own, other, named, is_raw=is_raw):
             raise refusal(uri, what)
         return self.elsewhere(uri)
 

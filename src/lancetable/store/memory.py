@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from lancetable.errors import ExistsError, FileNotFoundInStoreError
-from lancetable.store.base import Bytes, Entry, ReadableFile, WritableFile
-from lancetable.store.local import MemoryFile
+from lancetable.store.base import Bytes, Entry, ReadableFile, WritableFile, too_large
+from lancetable.store.opened import MemoryFile
 
 
 class MemoryStore:
@@ -27,12 +27,15 @@ class MemoryStore:
         """Return the object as a file."""
         return MemoryFile(self.read(path))
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, *, most: int | None = None) -> bytes:
         """Return the content of one object."""
         try:
-            return self.objects[path]
+            content = self.objects[path]
         except KeyError:
             raise FileNotFoundInStoreError(f"{path}: there is no such object in memory") from None
+        if most is not None and len(content) > most:
+            raise too_large(len(content), most, path)
+        return content
 
     def exists(self, path: str) -> bool:
         """Say whether there is such an object."""

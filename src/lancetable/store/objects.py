@@ -20,7 +20,7 @@ from lancetable.errors import (
     UnsupportedError,
 )
 from lancetable.store.address import Address, parse_address, written_address
-from lancetable.store.base import Credentials, Entry, ReadableFile, WritableFile
+from lancetable.store.base import Credentials, Entry, ReadableFile, WritableFile, too_large
 from lancetable.store.cache import CachedFile, cache_of, is_cacheable
 from lancetable.store.client import Client, Connection, connection_of
 from lancetable.store.fetch import fetch_ranges
@@ -107,19 +107,21 @@ class ObjectStore:
         identity = f"{self._address.service.value}:{self._address.account}:{self._address.bucket}"
         return CachedFile(file, cache_of(folder, self._limits.cache_bytes), f"{identity}/{key}")
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, *, most: int | None = None) -> bytes:
         """Return the whole object in one request, or in none when it was read before."""
         tag = self._tags.get(path)
         known = KEPT.find(self._identity(path), tag) if tag else None
         if known is not None:
             return known
-        tag, content = repeated(partial(self._get, path), self._shown(path), self._limits)
+        tag, content = repeated(partial(self._get, path, most), self._shown(path), self._limits)
         if path in self._tags:
             KEPT.keep(self._identity(path), tag, content)
         return content
 
-    def _get(self, path: str) -> tuple[str | None, bytes]:
+    def _get(self, path: str, most: int | None = None) -> tuple[str | None, bytes]:
         found = self._client.get(self._prefix + path)
+        if most is not None and found.meta["size"] > most:
+            raise too_large(found.meta["size"], most, self._shown(path))
         return found.meta["e_tag"], bytes(found.bytes())
 
     def _identity(self, path: str) -> object:

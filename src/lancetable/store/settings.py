@@ -33,6 +33,7 @@ from urllib.parse import parse_qs
 
 from lancetable.errors import InputError
 from lancetable.store.access import ALLOW, CONFINE
+from lancetable.store.opened import LOCAL_READS
 
 KiB = 1024
 MiB = 1024 * KiB
@@ -167,7 +168,9 @@ _LIMITS = {
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0}
 """Longest ending first."""
 PROVIDER = "credential_provider"
-ELSEWHERE = frozenset({"dynamodb_endpoint", "dynamodb_endpoint_url", PROVIDER, ALLOW, CONFINE})
+ELSEWHERE = frozenset(
+    {"dynamodb_endpoint", "dynamodb_endpoint_url", PROVIDER, ALLOW, CONFINE, LOCAL_READS}
+)
 """Settings that other modules read from the same mapping."""
 
 

@@ -48,9 +48,9 @@ class WrappedStore:
         file = self.call("open", path, lambda: self.inner.open(path, size=size))
         return _WrappedReadable(self, path, file)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, *, most: int | None = None) -> bytes:
         """Return an object."""
-        return self.call("read", path, lambda: self.inner.read(path))
+        return self.call("read", path, lambda: self.inner.read(path, most=most))
 
     def exists(self, path: str) -> bool:
         """Say whether there is such an object."""

@@ -31,9 +31,9 @@ class CountingStore(MemoryStore):
         super().__init__()
         self.calls = []
 
-    def read(self, path):
+    def read(self, path, *, most=None):
         self.calls.append(f"read {path}")
-        return super().read(path)
+        return super().read(path, most=most)
 
     def open(self, path, **more):
         self.calls.append(f"open {path}")

@@ -14,7 +14,7 @@ from lancetable.format.manifest.codec import decode_manifest
 from lancetable.format.proto import file_pb2
 from lancetable.format.schema.model import BLOB_KEY, DictionaryPage, Field, Schema
 from lancetable.format.schema.types import arrow_type
-from lancetable.store.local import MemoryFile
+from lancetable.store import MemoryFile
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "file" / "0.1"
 TABLES = sorted(path for path in GOLDEN.iterdir() if path.is_dir())

@@ -14,7 +14,7 @@ from lancetable.format.encoding.v20.model import Flat, ItemList, NoNulls
 from lancetable.format.encoding.v20.read import bytes_key, read_field
 from lancetable.format.schema.model import Field
 from lancetable.format.schema.types import arrow_type
-from lancetable.store.local import MemoryFile
+from lancetable.store import MemoryFile
 from tests.unit.format.serve import serve
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "file"
