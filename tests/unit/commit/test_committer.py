@@ -385,10 +385,10 @@ class Forgetful(WrappedStore):
             self.looks -= 1
         return path in self.denied and self.looks >= 0
 
-    def read(self, path):
+    def read(self, path, *, most=None):
         if self._is_hidden(path):
             raise FileNotFoundInStoreError(path)
-        return self.inner.read(path)
+        return self.inner.read(path, most=most)
 
     def exists(self, path):
         return not self._is_hidden(path) and self.inner.exists(path)
