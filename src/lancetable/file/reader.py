@@ -9,7 +9,6 @@ from lancetable.errors import CorruptError, InputError
 from lancetable.file.codec import (
     FOOTER_BYTES,
     decode_column,
-    decode_footer,
     decode_place,
     decode_rows,
 )
@@ -18,12 +17,13 @@ from lancetable.file.gathering import FieldCards, FileGather, LeafCards, opened_
 from lancetable.file.held import hold
 from lancetable.file.leaves import columns_by_walk
 from lancetable.file.listing import page_infos
-from lancetable.file.model import V2_0, FileVersion, Footer, PageInfo
+from lancetable.file.model import V2_0, FileVersion, PageInfo
 from lancetable.file.packed import pick_children, stored_field
 from lancetable.file.place import Placed, explained
 from lancetable.file.sights import LeafPlan, Sight, sights_of
 from lancetable.file.stretch import Stretch, stretch_of
 from lancetable.file.strided import Strided, strided
+from lancetable.file.tail import read_tail
 from lancetable.file.v20 import FileColumns, read_v20
 from lancetable.format.encoding.assemble import LeafRun, assemble, join_runs, leaf_run
 from lancetable.format.encoding.base import Column, Integers, Reading, Rows, scaled
@@ -40,8 +40,6 @@ from lancetable.store import ByteRange, ReadableFile, check_size
 if TYPE_CHECKING:
     from lancetable.format.encoding.entries import Entries, Layout, OpenPage
 
-TAIL_BYTES = 64 * 1024
-
 T = TypeVar("T")
 
 
@@ -54,7 +52,7 @@ class FileReader:
         self.file = file
         self.path = path
         with Placed(path, "footer"):
-            self._footer, self._tail, self._tail_start = _read_tail(file)
+            self._footer, self._tail, self._tail_start = read_tail(file)
         self._limit = file.size - FOOTER_BYTES
         self._numbers = columns
         self._columns: dict[int, Column] = {}
@@ -388,14 +386,3 @@ class FileReader:
 
     def _bytes(self, start: int, stop: int) -> bytes:
         return bytes(self._view(start, stop))
-
-
-def _read_tail(file: ReadableFile) -> tuple[Footer, memoryview, int]:
-    """Read the footer and everything from the first column metadata on."""
-    start = 0 if file.is_mapped else max(0, file.size - TAIL_BYTES)
-    (tail,) = file.read_ranges([ByteRange(start, file.size)])
-    footer = decode_footer(tail, file.size)
-    if footer.column_start < start:
-        start = footer.column_start
-        (tail,) = file.read_ranges([ByteRange(start, file.size)])
-    return footer, tail, start
