@@ -157,17 +157,17 @@ class Snapshot(NamedTuple):
         Raises:
             FileNotFoundInStoreError: there is no such version of it.
             CorruptError: its manifest is damaged.
+            InputError: it lies outside of the table and is not allowed by name.
         """
         version = self.manifest.blob_dataset_version
         if version is None:
             return None
-        places: list[TableLocation] = [self.location.child(BLOB_DATASET)]
-        places.extend(
-            self.location.elsewhere(f"{base.path.rstrip('/')}/{BLOB_DATASET}")
-            for base in self.manifest.base_paths
-            if base.is_dataset_root and _is_absolute(base.path)
-        )
-        for place in places:
+        roots: list[TableLocation] = [self.location]
+        bases = [base.path for base in self.manifest.base_paths if base.is_dataset_root]
+        for path in (None, *filter(_is_absolute, bases)):
+            if path is not None:
+                roots.append(self.location.followed(path, "base path"))
+            place = roots[-1].child(BLOB_DATASET)
             store = place.open()
             found = numbered(store, version)
             if found is not None:
@@ -175,7 +175,7 @@ class Snapshot(NamedTuple):
         raise FileNotFoundInStoreError(
             f"{shown(self.store, self.manifest_path)}: the blobs of version {self.version} are in "
             f"version {version} of the table {BLOB_DATASET}, which is missing"
-            f" from {' and '.join(place.uri for place in places)}"
+            f" from {' and '.join(root.uri for root in roots)}"
         )
 
     def _base(self, base_id: int | None) -> BasePath | None:

@@ -14,6 +14,7 @@
 import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -263,6 +264,7 @@ def encode_tail(
     rows: int,
     version: FileVersion,
     position: int,
+    buffers: Sequence[tuple[int, int]] = (),
 ) -> bytes:
     """Return everything behind the pages: schema, column metadata, tables, footer.
 
@@ -272,6 +274,7 @@ def encode_tail(
         rows: number of rows.
         version: the version of the file.
         position: where the tail starts; a multiple of 64.
+        buffers: position and size of further global buffers.
     """
     # The parts of a message one behind the other are the message.
     descriptor = _schema_part(schema) + file_pb2.FileDescriptor(length=rows).SerializeToString()
@@ -284,11 +287,20 @@ def encode_tail(
         parts.append(metadata)
         place += len(metadata)
     buffer_table = place + 8 * len(table)
-    numbers = [*table, position, len(descriptor)]
+    numbers = [*table, position, len(descriptor), *chain.from_iterable(buffers)]
     parts.append(struct.pack(f"<{len(numbers)}Q", *numbers))
     major, minor = (0, 3) if version == V2_0 else version
     parts.append(
-        _FOOTER.pack(column_start, place, buffer_table, 1, len(columns), major, minor, MAGIC)
+        _FOOTER.pack(
+            column_start,
+            place,
+            buffer_table,
+            1 + len(buffers),
+            len(columns),
+            major,
+            minor,
+            MAGIC,
+        )
     )
     return b"".join(parts)
 

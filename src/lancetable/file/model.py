@@ -1,6 +1,11 @@
 """What a data file says about itself before any value is decoded."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
+
+from lancetable.errors import InputError
+
+Blobs: TypeAlias = Literal["descriptions", "bytes"]
+"""What blob columns hold when they are read."""
 
 
 class FileVersion(NamedTuple):
@@ -17,6 +22,7 @@ V2_0 = FileVersion(2, 0)
 V2_1 = FileVersion(2, 1)
 V2_2 = FileVersion(2, 2)
 READABLE = (V2_0, V2_1, V2_2)
+_WRITABLE = {str(version): version for version in READABLE}
 
 
 class Footer(NamedTuple):
@@ -55,3 +61,21 @@ class PageInfo(NamedTuple):
     rows: int
     encoding: str
     buffer_sizes: tuple[int, ...]
+
+
+def file_version(text: str) -> FileVersion:
+    """Return the version of files that a text names.
+
+    Raises:
+        InputError: no such version can be written.
+    """
+    found = _WRITABLE.get(text)
+    if text in {"legacy", "0.1"}:
+        raise InputError(
+            f"data files of version {text!r} are read but not written; use storage_version='2.0' "
+            "for the oldest version that is written"
+        )
+    if found is None:
+        known = ", ".join(_WRITABLE)
+        raise InputError(f"data files of version {text!r} cannot be written; use one of {known}")
+    return found

@@ -224,6 +224,16 @@ class FileReader:
         columns = map(self._column, range(self._footer.columns))
         return page_infos(columns, self.schema, self._column_numbers())
 
+    @property
+    def global_buffers(self) -> int:
+        """Number of global buffers; the first holds the schema."""
+        return self._footer.buffers
+
+    def global_buffer(self, number: int) -> bytes:
+        """Return the content of a global buffer."""
+        with Placed(self.path, f"global buffer {number}"):
+            return self._bytes(*self._place(self._footer.buffer_table, number))
+
     def _descriptor_bytes(self) -> bytes:
         return self._bytes(*self._place(self._footer.buffer_table, 0))
 

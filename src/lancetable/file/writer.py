@@ -76,6 +76,7 @@ class FileWriter:
         builder = page_builder(version)
         self._columns = [_ColumnDraft(field, builder(field)) for field in schema.fields]
         self._blobs = BlobStorage(self._put_payloads, sidecars)
+        self._buffers: list[tuple[int, int]] = []
         self.rows = 0
         self.bytes_written = 0
 
@@ -103,13 +104,25 @@ class FileWriter:
         if self.bytes_pending > self._options.pending_bytes:
             self._relieve()
 
+    def add_global_buffer(self, data: bytes) -> int:
+        """Store bytes of the caller and return their number; the first buffer is the schema's."""
+        (position,) = self._put_aligned([data])
+        self._buffers.append((position, len(data)))
+        return len(self._buffers)
+
+    def add_schema_metadata(self, key: str, value: str) -> None:
+        """Add an entry to the metadata of the schema, or replace one."""
+        self._schema = self._schema._replace(metadata={**self._schema.metadata, key: value})
+
     def finish(self) -> WrittenFile:
         """Write what is left and close the file."""
         for column in self._columns:
             self._flush(column)
         owners = [owner for column in self._columns for owner in column.owners]
         written = [WrittenColumn(owner.pages, owner.field.is_blob) for owner in owners]
-        tail = encode_tail(self._schema, written, self.rows, self._version, self.bytes_written)
+        tail = encode_tail(
+            self._schema, written, self.rows, self._version, self.bytes_written, self._buffers
+        )
         self._put([tail])
         self._blobs.finish()
         self._file.close()

@@ -13,14 +13,13 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from lancetable.errors import InputError, LanceTableError
-from lancetable.file.model import V2_0, V2_1, V2_2, FileVersion
+from lancetable.file.model import V2_1, FileVersion, file_version
+from lancetable.file.payloads import sidecar_path
 from lancetable.file.writer import FileWriteOptions, FileWriter, WrittenFile
 from lancetable.format.manifest import DataFile, Fragment
 from lancetable.format.schema.model import Schema
-from lancetable.fragment.blobs import sidecar_path
 from lancetable.store import Bytes, Store, WritableFile
 
-WRITABLE = {str(version): version for version in (V2_0, V2_1, V2_2)}
 _SLICES_PER_FILE = 8
 _GATHERED_BYTES = 64 * 1024
 
@@ -75,24 +74,6 @@ class WriteTarget(NamedTuple):
     def place_of(self, file: DataFile) -> "WriteTarget":
         """Return the place that a file was written to."""
         return next((one for one in self.others if one.base_id == file.base_id), self)
-
-
-def file_version(text: str) -> FileVersion:
-    """Return the version of files that a text names.
-
-    Raises:
-        InputError: no such version can be written.
-    """
-    found = WRITABLE.get(text)
-    if text in {"legacy", "0.1"}:
-        raise InputError(
-            f"data files of version {text!r} are read but not written; use storage_version='2.0' "
-            "for the oldest version that is written"
-        )
-    if found is None:
-        known = ", ".join(WRITABLE)
-        raise InputError(f"data files of version {text!r} cannot be written; use one of {known}")
-    return found
 
 
 def new_file_name() -> str:

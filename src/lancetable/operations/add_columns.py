@@ -17,7 +17,7 @@ from lancetable.commit.transaction import Merge
 from lancetable.errors import ConflictError, InputError, SchemaError
 from lancetable.expression import Expression, Literal, bind, type_of
 from lancetable.format.schema.model import Schema
-from lancetable.format.schema.project import quote, split_path
+from lancetable.format.schema.project import quote, split_path, with_payloads
 from lancetable.operations.assign import parse_assignments
 from lancetable.operations.changes import DEFAULTS, Altered, ChangeOptions, ColumnsResult
 from lancetable.operations.edit import added_field
@@ -35,7 +35,7 @@ from lancetable.operations.write import (
     next_field_id,
     table_options,
 )
-from lancetable.scan.columns import binding_schema, with_payloads
+from lancetable.scan.columns import binding_schema
 
 
 def add_null_columns(

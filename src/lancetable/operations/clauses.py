@@ -15,9 +15,9 @@ from lancetable.errors import ExpressionError, SchemaError
 from lancetable.expression import Column, Expression, Opaque, bind_predicate, columns
 from lancetable.expression.tree import rebuild
 from lancetable.format.schema.model import Schema
+from lancetable.format.schema.project import with_payloads
 from lancetable.format.schema.types import arrow_field
 from lancetable.operations.assign import Assignment, bind_assignments
-from lancetable.scan.columns import with_payloads
 
 SOURCE = "source"
 TARGET = "target"

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import CorruptError
-from lancetable.file.model import V2_1
+from lancetable.file.model import V2_1, file_version
 from lancetable.format.manifest import Fragment, InlineSequence
 from lancetable.format.manifest.rowids import encode_row_id_runs, encode_versions
 from lancetable.fragment.copy import CopyTarget, copy_fragments
@@ -24,7 +24,6 @@ from lancetable.fragment.readers import Readers
 from lancetable.fragment.system import FIRST_VERSION
 from lancetable.fragment.writer import (
     WriteOptions,
-    file_version,
     remove_fragments,
     write_fragments,
 )

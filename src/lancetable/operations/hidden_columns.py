@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError
+from lancetable.file.model import file_version
 from lancetable.format.manifest import ColumnSequence, Fragment
 from lancetable.format.schema.model import Field, Schema
 from lancetable.fragment.projection import SPILLED_IDS
 from lancetable.fragment.writer import (
     WriteOptions,
     WriteTarget,
-    file_version,
     new_file_name,
     new_fragment,
     open_writer,

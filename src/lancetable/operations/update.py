@@ -19,6 +19,7 @@ from lancetable.commit.transaction import Update
 from lancetable.expression import Expression
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
+from lancetable.format.schema.project import with_payloads
 from lancetable.fragment.projection import SYSTEM_COLUMNS
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.writer import WriteOptions, remove_fragments
@@ -40,7 +41,7 @@ from lancetable.operations.retry import repeat
 from lancetable.operations.rowset import RowSet
 from lancetable.operations.steps import own_files, run_steps
 from lancetable.operations.write import keep_or_remove
-from lancetable.scan.columns import binding_schema, with_payloads
+from lancetable.scan.columns import binding_schema
 from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanRequest, Where, parse_where
 

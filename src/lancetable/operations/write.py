@@ -16,7 +16,7 @@ from lancetable.commit.leases import at_work
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError, SchemaError, UnknownOutcomeError, UnsupportedError
-from lancetable.file.model import V2_1, V2_2
+from lancetable.file.model import V2_1, V2_2, file_version
 from lancetable.file.pages import page_builder
 from lancetable.format.manifest import BasePath, Fragment, Manifest
 from lancetable.format.manifest.fragments.codec import StoredFragments
@@ -24,7 +24,6 @@ from lancetable.format.schema.model import Field, Schema
 from lancetable.fragment.writer import (
     WriteOptions,
     WriteTarget,
-    file_version,
     remove_fragments,
     write_fragments,
 )

@@ -9,13 +9,7 @@ import pyarrow as pa
 from lancetable.errors import SchemaError
 from lancetable.expression import Expression, bind, bind_predicate, type_of
 from lancetable.expression import columns as paths_of
-from lancetable.format.schema.model import (
-    BLOB_KEY,
-    EXTENSION_METADATA,
-    EXTENSION_NAME,
-    Field,
-    Schema,
-)
+from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.project import project, project_ids, quote, resolve
 from lancetable.format.schema.types import arrow_field, arrow_schema
 from lancetable.fragment.projection import SYSTEM_COLUMNS
@@ -162,14 +156,3 @@ def result_schema(schema: Schema, outputs: Sequence[Output]) -> pa.Schema:
         if names.count(name) > 1 and len({field.name for field in fields}) == len(fields):
             raise SchemaError(f"column {name!r} is asked for twice; name it once")
     return pa.schema(shown, schema.metadata or None)
-
-
-def with_payloads(field: Field) -> Field:
-    """Return the field as it looks when blobs are read: plain binary columns."""
-    if field.is_blob:
-        hidden = (BLOB_KEY, EXTENSION_NAME, EXTENSION_METADATA)
-        metadata = {key: text for key, text in field.metadata.items() if key not in hidden}
-        return Field(field.name, field.id, "large_binary", field.nullable, metadata=metadata)
-    if not any(part.is_blob for part in field.walk()):
-        return field
-    return field._replace(children=tuple(with_payloads(child) for child in field.children))

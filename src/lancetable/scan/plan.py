@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lancetable.expression import Expression
 from lancetable.format.schema.model import Field, Schema
+from lancetable.format.schema.project import with_payloads
 from lancetable.fragment.projection import ROW_ADDRESS, ROW_ID, Projection
 from lancetable.scan.columns import (
     Key,
@@ -23,7 +24,6 @@ from lancetable.scan.columns import (
     name_outputs,
     result_schema,
     stored_for,
-    with_payloads,
 )
 from lancetable.scan.lone import Lone, lone_predicates
 from lancetable.scan.pace import is_fixed_width

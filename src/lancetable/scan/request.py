@@ -3,14 +3,14 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, SupportsIndex, TypeAlias, get_args
+from typing import Any, SupportsIndex, TypeAlias, get_args
 
 import pyarrow.compute as pc
 
 from lancetable.errors import InputError
 from lancetable.expression import Expression, from_arrow, parse
+from lancetable.file.model import Blobs
 
-Blobs: TypeAlias = Literal["descriptions", "bytes"]
 Where: TypeAlias = str | pc.Expression | Expression | None
 ColumnsArgument: TypeAlias = Sequence[str] | Mapping[str, str | Expression] | None
 

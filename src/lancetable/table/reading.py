@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
     from lancetable.commit.snapshot import Snapshot
     from lancetable.commit.versions import VersionInfo
+    from lancetable.file.model import Blobs
     from lancetable.format.manifest.model import Fragment, IndexSegment
     from lancetable.fragment.blobfile import BlobFile
     from lancetable.fragment.readers import Readers
     from lancetable.scan.plan import Plans
-    from lancetable.scan.request import Blobs, ColumnsArgument, Where
+    from lancetable.scan.request import ColumnsArgument, Where
     from lancetable.scan.scanner import Scan
     from lancetable.scan.show import Portrait
     from lancetable.scan.take import Numbers, Taker

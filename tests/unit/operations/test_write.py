@@ -9,10 +9,10 @@ import pytest
 
 import lancetable as lt
 from lancetable.errors import InputError, SchemaError, StoreError
+from lancetable.file.model import file_version
 from lancetable.format.schema.types import schema_from_arrow
 from lancetable.fragment.writer import (
     WriteTarget,
-    file_version,
     new_file_name,
     remove_fragments,
     write_fragments,

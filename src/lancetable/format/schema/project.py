@@ -10,7 +10,13 @@ from difflib import get_close_matches
 from operator import is_
 
 from lancetable.errors import SchemaError
-from lancetable.format.schema.model import Field, Schema
+from lancetable.format.schema.model import (
+    BLOB_KEY,
+    EXTENSION_METADATA,
+    EXTENSION_NAME,
+    Field,
+    Schema,
+)
 
 _LISTS = ("list", "large_list", "fixed_size_list:struct:")
 
@@ -168,3 +174,14 @@ def _prune_stored(field: Field, ids: Collection[int]) -> Field | None:
         return None
     whole = len(children) == len(field.children) and all(map(is_, children, field.children))
     return field if whole or field.logical_type == "map" else field._replace(children=children)
+
+
+def with_payloads(field: Field) -> Field:
+    """Return the field as it looks when blobs are read: plain binary columns."""
+    if field.is_blob:
+        hidden = (BLOB_KEY, EXTENSION_NAME, EXTENSION_METADATA)
+        metadata = {key: text for key, text in field.metadata.items() if key not in hidden}
+        return Field(field.name, field.id, "large_binary", field.nullable, metadata=metadata)
+    if not any(part.is_blob for part in field.walk()):
+        return field
+    return field._replace(children=tuple(with_payloads(child) for child in field.children))
