@@ -433,3 +433,19 @@ def test_the_folder_cannot_be_synced_after_the_version_was_made(
         made = check_whole(TableLocation(table.uri))
         made.restore(4)
         assert check_whole(TableLocation(table.uri)).version == made.version
+
+
+@pytest.mark.parametrize("name", ["append", "merge", "compact", "add computed"])
+def test_what_fails_after_the_version_was_made_removes_nothing_of_it(
+    table: lt.Table, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    table.update_config({"lance.auto_cleanup.interval": "1"})
+    version = table.version
+    monkeypatch.setattr("lancetable.operations.cleanup.run.cleanup", fail)
+    monkeypatch.setattr("lancetable.operations.compact._remove_unused", fail)
+    monkeypatch.setattr("lancetable.commit.publish.spread", fail)
+    ACTS[name].run(table, USUAL)
+    assert check_whole(TableLocation(table.uri)).version == table.version == version + 1

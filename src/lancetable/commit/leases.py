@@ -257,7 +257,7 @@ class Hold:
         path, self._path, self._is_kept = self._path, "", True
         if path and self._pid == os.getpid():
             _KEEPER.remove(self)
-            with contextlib.suppress(LanceTableError):
+            with contextlib.suppress(Exception):
                 self.store.delete(path)
 
     def _bytes(self, seconds: int) -> bytes:

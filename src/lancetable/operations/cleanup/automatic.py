@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from lancetable.commit.snapshot import Snapshot
-from lancetable.errors import InputError, LanceTableError
+from lancetable.errors import InputError
 from lancetable.operations.cleanup.options import CleanupOptions
 
 INTERVAL = "lance.auto_cleanup.interval"
@@ -54,7 +54,8 @@ def clean_if_due(snapshot: Snapshot) -> None:
         if snapshot.version % _count(config, INTERVAL):
             return
         cleanup(snapshot, automatic_options(config))
-    except LanceTableError as cause:
+    except Exception as cause:
+        # The version is there, so that no error may pass for a failure of the change.
         _LOG.warning(
             "%s: the automatic cleanup after version %d failed: %s",
             snapshot.store.root,
