@@ -229,8 +229,7 @@ def _deleted(fragment: "Fragment") -> int:
 
 
 def _version(file: "DataFile") -> str:
-    # Writers mark the oldest format as 0.2 in the manifest and users know it as 0.1.
-    return "0.1" if file.major == 0 else f"{file.major}.{file.minor}"
+    return file.version_text
 
 
 def _is_number(kind: "pa.DataType") -> bool:

@@ -175,6 +175,7 @@ def _added(
     added = _numbered(tidied, next_fragment_id(manifest))
     next_row_id = manifest.next_row_id
     if added and _is_stable(manifest):
+        lineage.check_next_row_id(manifest)
         added, next_row_id = lineage.number_new(added, next_row_id, manifest.version + 1, origins)
     edited = EditedFragments(manifest.fragments, changed=changed, removed=removed, added=added)
     return manifest._replace(fragments=edited, next_row_id=next_row_id)

@@ -43,6 +43,7 @@ from lancetable.errors import (
     UnsupportedError,
     VersionNotFoundError,
 )
+from lancetable.format.manifest.flags import check_writable
 from lancetable.format.manifest.names import (
     DATA,
     DELETIONS,
@@ -176,6 +177,7 @@ def delete_branch(location: TableLocation, name: str) -> BranchInfo | None:
     Raises:
         RefNotFoundError: there is no such branch.
         InputError: a tag or another branch needs it.
+        UnsupportedError: its latest version needs something of its writers that is not known.
     """
     root = location.open()
     folder = refs.branch_folder(name)
@@ -186,10 +188,20 @@ def delete_branch(location: TableLocation, name: str) -> BranchInfo | None:
             raise
         gone = None
     _check_unused(location, name)
+    _check_known(location, name)
     root.put(f"{folder}/{_DELETED}", b"{}")
     remove_object(root, refs.branch_path(name))
     _remove_folder(location, name)
     return gone
+
+
+def _check_known(location: TableLocation, name: str) -> None:
+    """Refuse to remove a branch that a later release wrote; a damaged one may go."""
+    try:
+        manifest = load(location, branch=name).manifest
+    except (CorruptError, NotFoundError):
+        return
+    check_writable(manifest.reader_flags, manifest.writer_flags)
 
 
 def _remove_folder(location: TableLocation, name: str) -> None:

@@ -14,8 +14,11 @@ from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.commit.transaction import Clone, Transaction
 from lancetable.commit.versions import listed
 from lancetable.commit.writing.codec import encode_transaction
-from lancetable.errors import ExistsError, InputError, StoreError
+from lancetable.errors import ExistsError, InputError, StoreError, UnsupportedError
+from lancetable.format.manifest import Manifest
 from lancetable.format.manifest.codec import encode_manifest
+from lancetable.format.manifest.flags import check_writable
+from lancetable.format.manifest.fragments.codec import StoredFragments
 from lancetable.format.manifest.indices.codec import encode_index_section
 from lancetable.format.manifest.names import (
     DETACHED_BIT,
@@ -32,13 +35,27 @@ def clone_of(source: Snapshot, *, is_shallow: bool, branch_name: str | None = No
 
     Raises:
         InputError: the version stands apart from the history, so that none could follow.
+        UnsupportedError: the version has something that a copy could not keep.
     """
+    manifest = source.manifest
+    check_writable(manifest.reader_flags, manifest.writer_flags)
+    _check_sequences(manifest)
     if source.version & DETACHED_BIT:
         raise InputError(
             f"version {source.version} is detached, and no version could follow it in a clone or "
             "a branch; take a version of the history"
         )
     return Clone(is_shallow, source.branch, source.version, source.store.root, branch_name)
+
+
+def _check_sequences(manifest: Manifest) -> None:
+    """Refuse row id files: their paths are relative to the table and have no base path."""
+    fragments = manifest.fragments
+    if isinstance(fragments, StoredFragments) and fragments.file_names().sequences:
+        raise UnsupportedError(
+            "the table keeps row ids in files of their own, which a branch or a clone cannot refer "
+            "to; write its rows into a new table, for example with create_table(uri, table.scan())"
+        )
 
 
 def begin(source: Snapshot, store: Store, operation: Clone, location: TableLocation) -> Snapshot:

@@ -99,7 +99,7 @@ def commit(  # noqa: PLR0913 - each has a default
         InputError: the operation does not fit the table.
         UnsupportedError: the table needs something of its writers that is not known.
     """
-    check_writable(snapshot.manifest.writer_flags)
+    check_writable(snapshot.manifest.reader_flags, snapshot.manifest.writer_flags)
     attempt = _Commit(
         snapshot, operation, options, affected, moves, storage_version, enable_row_ids
     )
@@ -195,7 +195,8 @@ class _Commit:
                 self._give_up_claim()
                 mine, both = self._judged(mine, tip)
                 merge |= both
-            check_writable(tip.snapshot.manifest.writer_flags)
+            manifest = tip.snapshot.manifest
+            check_writable(manifest.reader_flags, manifest.writer_flags)
             draft = self.claimed or self._draft(mine, tip, merge)
             creation = self._claim(draft, mine.uuid)
             if creation.is_ours:

@@ -39,11 +39,8 @@ def _live_ids(schema: Schema) -> frozenset[int]:
 
 def storage_version(fragments: Sequence[Fragment]) -> str | None:
     """Return the newest version of the files of new fragments."""
-    versions = {(file.major, file.minor) for fragment in fragments for file in fragment.files}
-    if not versions:
-        return None
-    major, minor = max(versions)
-    return f"{major}.{minor}" if major >= 2 else "0.1"
+    files = [file for fragment in fragments for file in fragment.files]
+    return max(files, key=lambda file: file.version).version_text if files else None
 
 
 def with_file(fragment: Fragment, file: DataFile) -> Fragment:
@@ -54,7 +51,7 @@ def with_file(fragment: Fragment, file: DataFile) -> Fragment:
     """
     files = list(fragment.files)
     for place, old in enumerate(files):
-        if old.fields == file.fields and (old.major, old.minor) == (file.major, file.minor):
+        if old.fields == file.fields and old.version == file.version:
             columns = file.column_indices or old.column_indices
             files[place] = file._replace(column_indices=columns)
             return fragment._replace(files=tuple(files))
@@ -62,7 +59,7 @@ def with_file(fragment: Fragment, file: DataFile) -> Fragment:
     if held.intersection(file.fields):
         raise InputError(
             f"no file of fragment {fragment.id} holds exactly the columns {list(file.fields)} in "
-            f"version {file.major}.{file.minor}; rewrite the columns instead"
+            f"version {file.version_text}; rewrite the columns instead"
         )
     return fragment._replace(files=(*files, file))
 

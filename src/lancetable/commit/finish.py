@@ -15,7 +15,6 @@ from lancetable.format.manifest.flags import STICKY, Feature
 from lancetable.format.manifest.fragments import EditedFragments
 from lancetable.format.manifest.fragments.codec import StoredFragments
 
-_LEGACY = (0, 1)
 # Plain numbers: operators of an enumeration cost a microsecond each, and every commit needs many.
 _DELETIONS = int(Feature.DELETION_FILES)
 _STABLE = int(Feature.STABLE_ROW_IDS)
@@ -143,11 +142,7 @@ def _mixes_versions(before: Manifest, made: Manifest) -> bool:
         new = (*fragments.added, *fragments.changed.values())
     else:
         new = fragments
-    return any(
-        (_LEGACY if file.major < 2 else (file.major, file.minor)) != expected
-        for fragment in new
-        for file in fragment.files
-    )
+    return any(file.version != expected for fragment in new for file in fragment.files)
 
 
 def _version(text: str) -> tuple[int, int] | None:

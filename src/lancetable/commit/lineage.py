@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from lancetable.errors import InputError, UnsupportedError
-from lancetable.format.manifest import Fragment, InlineSequence, SequenceSource
+from lancetable.errors import CorruptError, InputError, UnsupportedError
+from lancetable.format.manifest import Fragment, InlineSequence, Manifest, SequenceSource
+from lancetable.format.manifest.fragments.codec import StoredFragments
 from lancetable.format.manifest.roaring import decode_bitmap
 from lancetable.format.manifest.rowids import (
     decode_row_ids,
@@ -67,6 +68,26 @@ def number_new(
         )
         next_row_id += missing
     return numbered, next_row_id
+
+
+def check_next_row_id(manifest: Manifest) -> None:
+    """Check that no row has the id that is to be given out next, or a larger one.
+
+    Raises:
+        CorruptError: a row has, so that two rows would share an id.
+    """
+    fragments = manifest.fragments
+    if not isinstance(fragments, StoredFragments):
+        return
+    for id_, data in fragments.inline_row_ids():
+        largest = largest_row_id(data)
+        if largest >= manifest.next_row_id:
+            raise CorruptError(
+                f"the next row id is {manifest.next_row_id}, but fragment {id_} has a row with the "
+                f"id {largest}, so new rows would share ids; let repair_table make a version "
+                "without that",
+                path=fragments.trust.path,
+            )
 
 
 def after_known_ids(fragments: Iterable[Fragment], next_row_id: int) -> int:

@@ -21,6 +21,7 @@ from lancetable.commit.outcome import (
 from lancetable.commit.refs import TagInfo, read_tag, tag_path
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.errors import ExistsError, StoreError, UnknownOutcomeError, VersionNotFoundError
+from lancetable.format.manifest.flags import check_writable
 from lancetable.store import Store
 
 
@@ -41,6 +42,7 @@ def create_tag(target: Snapshot, name: str, metadata: Mapping[str, str] | None =
         UnknownOutcomeError: the store failed, and the tag may or may not be there.
     """
     path = tag_path(name)
+    check_writable(target.manifest.reader_flags, target.manifest.writer_flags)
     refs = target.location.open()
     now = datetime.now(UTC)
     made = _tag(target, name, now, now, metadata or {})

@@ -155,7 +155,7 @@ def _columns(
     source: Source, fragment: Fragment, layout: _Layout, version: FileVersion
 ) -> Mapping[int, _Pages] | None:
     """Return the pages of all columns; ``None`` when some cannot be copied."""
-    if any((one.major, one.minor) != version for one in fragment.files):
+    if any(one.version != version for one in fragment.files):
         return None
     files = [_stored(source, file) for file in fragment.files]
     if any(file.rows != fragment.physical_rows for file in files):

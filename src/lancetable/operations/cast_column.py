@@ -72,4 +72,4 @@ def _cast(old: Field, type_: pa.DataType, id_: int) -> Field:
         if key not in {EXTENSION_NAME, EXTENSION_METADATA}
     }
     made = numbered(pa.field(old.name, type_, metadata=metadata), id_)
-    return made._replace(nullable=old.nullable)
+    return made._replace(nullable=old.nullable, primary_key_position=old.primary_key_position)

@@ -141,7 +141,7 @@ def _is_replaceable(fragment: Fragment, file: DataFile) -> bool:
     """Say whether a file can stand in for an old one: for all of it, or beside all others."""
     ids = set(file.fields)
     for old in fragment.files:
-        is_same = old.fields == file.fields and (old.major, old.minor) == (file.major, file.minor)
+        is_same = old.fields == file.fields and old.version == file.version
         if not is_same and ids.intersection(old.fields):
             return False
     return True

@@ -85,7 +85,7 @@ def _check_possible(snapshot: Snapshot) -> None:
         file.path
         for fragment in snapshot.manifest.fragments
         for file in fragment.files
-        if file.major < 2
+        if file.version < (2, 0)
     ]
     if old:
         raise UnsupportedError(

@@ -229,7 +229,7 @@ def replaced_version(manifest: Manifest) -> str:
 def _version_of_files(manifest: Manifest) -> str:
     for fragment in manifest.fragments:
         for file in fragment.files:
-            return f"{file.major}.{file.minor}" if file.major >= 2 else "0.1"
+            return file.version_text
     return str(V2_1)
 
 

@@ -123,7 +123,7 @@ class Inspection:
                     "kind": "data",
                     "path": data_path(file.path),
                     "base": self._base(file.base_id),
-                    "version": "0.1" if file.major == 0 else f"{file.major}.{file.minor}",
+                    "version": file.version_text,
                     "fields": list(file.fields),
                     "bytes": file.size,
                 }

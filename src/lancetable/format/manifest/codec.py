@@ -21,7 +21,7 @@ from lancetable.format.manifest.model import (
     WriterVersion,
 )
 from lancetable.format.proto import table_pb2
-from lancetable.format.schema.codec import decode_fields, decode_metadata
+from lancetable.format.schema.codec import decode_metadata, decode_table_fields
 from lancetable.format.schema.model import Schema
 
 _Heading: TypeAlias = table_pb2.ManifestTop | table_pb2.ManifestHeading
@@ -64,7 +64,7 @@ def _decode(data: bytes, path: str) -> Manifest:
     max_fragment_id = message.max_fragment_id if message.HasField("max_fragment_id") else None
     return Manifest(
         version=message.version,
-        schema=Schema(decode_fields(message.fields), metadata),
+        schema=Schema(decode_table_fields(message.fields), metadata),
         fragments=StoredFragments(
             None,
             Trust(

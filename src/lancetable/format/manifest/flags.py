@@ -92,11 +92,12 @@ def check_readable(reader: int, writer: int) -> None:
         )
 
 
-def check_writable(writer: int) -> None:
-    """Return quietly when a version with these writer flags can be followed by one of ours.
+def check_writable(reader: int, writer: int) -> None:
+    """Return quietly when a table with these flags can be written to, copied or cleaned up.
 
     Raises:
         UnsupportedError: a writer flag stands for something this release cannot maintain.
+        CorruptError: rows have stable ids for writers only.
     """
     refused = writer & ~_READABLE
     if refused:
@@ -104,6 +105,11 @@ def check_writable(writer: int) -> None:
         raise UnsupportedError(
             f"writer feature flag {bit} ({meaning(bit)}) is set, which this release cannot write; "
             "use a newer release, the table was left untouched"
+        )
+    if writer & ~reader & Feature.STABLE_ROW_IDS:
+        raise CorruptError(
+            "feature flag 2 (stable row ids) is set for writers but not for readers, so new rows "
+            "could get no ids; restore a version before it, or copy the rows into a new table"
         )
 
 

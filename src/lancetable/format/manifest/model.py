@@ -36,6 +36,21 @@ class DataFile(NamedTuple):
     size: int | None = None
     base_id: int | None = None
 
+    @property
+    def version(self) -> tuple[int, int]:
+        """The version of the file format; releases 0.14 to 0.16 recorded 2.0 as 0.3."""
+        if self.major >= 2:
+            return self.major, self.minor
+        return (2, 0) if (self.major, self.minor) == _EARLY_2_0 else (0, 1)
+
+    @property
+    def version_text(self) -> str:
+        """The version as users know it."""
+        return "{}.{}".format(*self.version)
+
+
+_EARLY_2_0 = (0, 3)
+
 
 class DeletionKind(enum.Enum):
     """How a deletion file is written; the value is the ending of its name."""

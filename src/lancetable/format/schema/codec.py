@@ -5,7 +5,7 @@ the parts of a blob descriptor, listed in data files with id -1 behind their str
 a damaged list may hold, which is refused.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -57,6 +57,18 @@ def decode_file_descriptor(data: bytes) -> FileDescriptor:
 def decode_schema(message: file_pb2.Schema) -> Schema:
     """Return the schema of a message with fields and metadata."""
     return Schema(decode_fields(message.fields), decode_metadata(message.metadata, "the schema"))
+
+
+def decode_table_fields(messages: Sequence[file_pb2.Field]) -> tuple[Field, ...]:
+    """Return the top-level fields of a manifest, each of which has an id.
+
+    Raises:
+        CorruptError: a field has none, or the list is damaged as in :func:`decode_fields`.
+    """
+    nameless = next((one.name for one in messages if one.id < 0), None)
+    if nameless is not None:
+        raise CorruptError(f"field {nameless!r} has no id, so its column cannot be found")
+    return decode_fields(messages)
 
 
 def decode_fields(messages: Iterable[file_pb2.Field]) -> tuple[Field, ...]:

@@ -201,7 +201,7 @@ def plan_repair(
     if line is None or not numbered:
         raise TableNotFoundError(f"there is no table at {location.uri} to be repaired")
     base, losses = _newest(location, line, numbered)
-    check_writable(base.manifest.writer_flags)
+    check_writable(base.manifest.reader_flags, base.manifest.writer_flags)
     if any(one.dictionary is not None for one in base.manifest.schema.walk()):
         raise UnsupportedError(
             f"{line.store.root}: tables of version 0.1 are read-only; copy what can be read"

@@ -21,6 +21,7 @@ from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.errors import CorruptError, InputError, TableNotFoundError
 from lancetable.format.manifest import Manifest
 from lancetable.format.manifest.codec import decode_file_names
+from lancetable.format.manifest.flags import check_writable
 from lancetable.format.manifest.names import (
     DATA,
     DELETIONS,
@@ -109,7 +110,9 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, now: float) -> Cle
     Raises:
         CorruptError: a version cannot be read, so that nobody knows what it needs.
         InputError: versions are named that must stay, or a clone is not there.
+        UnsupportedError: a version needs something of its writers that is not known.
     """
+    check_writable(snapshot.manifest.reader_flags, snapshot.manifest.writer_flags)
     location = snapshot.location
     lines = lines_of(location)
     cleaned = [one for one in lines if options.all_branches or one.branch == snapshot.branch]

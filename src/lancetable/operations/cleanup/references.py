@@ -25,6 +25,7 @@ from lancetable.commit.transaction import (
 )
 from lancetable.errors import CorruptError
 from lancetable.format.manifest import Fragment
+from lancetable.format.manifest.flags import check_writable
 from lancetable.format.manifest.fragments.codec import StoredFragments
 from lancetable.format.manifest.model import FileNames
 from lancetable.format.manifest.names import (
@@ -70,8 +71,9 @@ class References:
 
         Raises:
             CorruptError: the manifest is damaged.
-            UnsupportedError: it has files of a kind that is not known.
+            UnsupportedError: it has files of a kind that is not known, or a writer flag.
         """
+        check_writable(snapshot.manifest.reader_flags, snapshot.manifest.writer_flags)
         self._add_own(snapshot)
         self._add_names(snapshot, names_of(snapshot.manifest.fragments))
         for segment in snapshot.indices():

@@ -149,9 +149,9 @@ def test_dictionaries_inside_the_manifest_cannot_be_written():
 
 
 def test_writer_flags():
-    check_writable(int(Feature.MIXED_FILE_VERSIONS | Feature.LASTING_FIELD_IDS))
+    check_writable(0, int(Feature.MIXED_FILE_VERSIONS | Feature.LASTING_FIELD_IDS))
     with pytest.raises(UnsupportedError, match="writer feature flag 64 "):
-        check_writable(64 | 1)
+        check_writable(0, 64 | 1)
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,16 @@ class StoredFragments(Sequence[Fragment]):
         ids = (max(file.fields, default=-1) for one in self._messages for file in one.files)
         return max(ids, default=-1)
 
+    def inline_row_ids(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the ids of fragments with the row ids that the manifest holds, all others left out.
+
+        Nothing is yielded for what this library wrote itself and nobody looked at yet.
+        """
+        if not self._is_own_unseen:
+            for message in self._named:
+                if message.inline_row_ids:
+                    yield message.id, message.inline_row_ids
+
     def find(self, fragment_id: int) -> int | None:
         """Return the position of a fragment."""
         from bisect import bisect_left  # noqa: PLC0415 - opening a table does without

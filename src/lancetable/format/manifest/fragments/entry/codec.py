@@ -102,6 +102,8 @@ def decode_data_file(message: table_pb2.DataFile) -> DataFile:
         raise CorruptError(
             f"data file {message.path!r} lists {len(fields)} fields and {len(columns)} columns"
         )
+    if len(set(columns)) != len(columns):
+        _check_columns(message.path, fields, columns)
     return DataFile(
         checked_path(message.path, "data file"),
         fields,
@@ -111,6 +113,16 @@ def decode_data_file(message: table_pb2.DataFile) -> DataFile:
         message.file_size_bytes or None,
         message.base_id if message.HasField("base_id") else None,
     )
+
+
+def _check_columns(path: str, fields: tuple[int, ...], columns: tuple[int, ...]) -> None:
+    """Refuse a column that holds the values of two fields."""
+    owners: dict[int, int] = {}
+    for id_, column in zip(fields, columns, strict=True):
+        if id_ >= 0 and column >= 0 and owners.setdefault(column, id_) != id_:
+            raise CorruptError(
+                f"data file {path!r} has fields {owners[column]} and {id_} both in column {column}"
+            )
 
 
 def encode_data_file(file: DataFile) -> table_pb2.DataFile:

@@ -1,0 +1,195 @@
+"""Versions that other writers could have left: what the specification asks of them."""
+
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+import lancetable as lt
+from lancetable.errors import CorruptError, UnsupportedError
+from lancetable.format.schema.keys import primary_key
+from tests.manifests import edit_manifest, manifest_file, read_manifest
+
+ROWS = pa.table({"a": pa.array([1, 2, 3], pa.int64()), "b": ["x", "y", "z"]})
+LATER = 1 << 40
+
+
+@pytest.fixture
+def uri(tmp_path):
+    path = str(tmp_path / "t")
+    lt.create_table(path, ROWS, storage_version="2.0").append(ROWS)
+    return path
+
+
+def set_writer_flag(message):
+    message.writer_feature_flags |= LATER
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table, _: table.append(ROWS),
+        lambda table, _: table.delete("a = 1"),
+        lambda table, _: table.compact(),
+        lambda table, _: table.restore(1),
+        lambda table, _: table.cleanup(timedelta(0)),
+        lambda table, _: table.cleanup(timedelta(0), dry_run=True),
+        lambda table, _: table.branches.create("b"),
+        lambda table, path: table.clone(path),
+        lambda table, path: table.clone(path, deep=True),
+        lambda table, _: table.tags.create("t"),
+        lambda table, _: table.repair(),
+    ],
+    ids=[
+        *("append", "delete", "compact", "restore", "cleanup", "plan of a cleanup", "branch"),
+        *("clone", "deep clone", "tag", "repair"),
+    ],
+)
+def test_an_unknown_writer_flag_stops_everything_that_writes_or_removes(uri, tmp_path, change):
+    edit_manifest(uri, set_writer_flag)
+    before = {one for one in (tmp_path / "t").rglob("*") if one.is_file()}
+    table = lt.open_table(uri)
+    assert table.scan().to_arrow().num_rows == 6
+    with pytest.raises(UnsupportedError, match="writer feature flag"):
+        change(table, str(tmp_path / "c"))
+    after = {
+        one for one in (tmp_path / "t").rglob("*") if one.is_file() and "lease" not in str(one)
+    }
+    assert {one for one in after if one.suffix != ".lance"} <= before
+    assert before <= after
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_branch_with_an_unknown_writer_flag_is_not_deleted(uri, tmp_path):
+    lt.open_table(uri).branches.create("b")
+    path = next((tmp_path / "t/tree/b/_versions").glob("*.manifest"))
+    edit_manifest(tmp_path / "t/tree/b", set_writer_flag)
+    with pytest.raises(UnsupportedError, match="writer feature flag"):
+        lt.open_table(uri).branches.delete("b")
+    assert path.exists()
+
+
+def record_as_0_3(message):
+    """Record 2.0 files as releases 0.14 to 0.16 did."""
+    for fragment in message.fragments:
+        for file in fragment.files:
+            file.file_major_version, file.file_minor_version = 0, 3
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["data_format", "without"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.delete("a = 1"),
+        lambda table: table.update({"a": "a + 1"}, "a = 2"),
+        lambda table: table.add_columns({"c": "a + 1"}),
+        lambda table: table.restore(1),
+        lambda table: table.append(ROWS),
+        lambda table: table.compact(),
+    ],
+    ids=["delete", "update", "add", "restore", "append", "compact"],
+)
+def test_files_recorded_as_0_3_are_files_of_2_0(uri, change, is_named):
+    for version in (1, 2):
+        edit_manifest(uri, record_as_0_3, version)
+        if not is_named:
+            edit_manifest(uri, lambda message: message.ClearField("data_format"), version)
+    table = lt.open_table(uri)
+    assert set(table.inspect.files()["version"].to_pylist()) == {"2.0"}
+    change(table)
+    made = read_manifest(manifest_file(uri))
+    assert not made.reader_feature_flags & 256
+    assert not made.writer_feature_flags & 256
+    versions = {
+        (file.file_major_version, file.file_minor_version)
+        for fragment in made.fragments
+        for file in fragment.files
+    }
+    assert versions <= {(0, 3), (2, 0)}
+    assert set(lt.open_table(uri).inspect.files()["version"].to_pylist()) <= {"2.0", None}
+
+
+def test_a_column_of_two_fields_is_refused_and_found(uri):
+    edit_manifest(uri, lambda one: one.fragments[1].files[0].column_indices.__setitem__(1, 0))
+    with pytest.raises(CorruptError, match="fields 0 and 1 both in column 0"):
+        lt.open_table(uri).scan().to_arrow()
+    problems = lt.check_table(uri, "metadata").problems
+    assert any("both in column 0" in one.message for one in problems)
+
+
+def test_a_field_without_id_is_refused_and_found(uri):
+    edit_manifest(uri, lambda message: setattr(message.fields[1], "id", -1))
+    with pytest.raises(CorruptError, match="field 'b' has no id"):
+        lt.open_table(uri)
+    problems = lt.check_table(uri, "metadata").problems
+    assert any("has no id" in one.message for one in problems)
+
+
+def test_a_too_low_next_row_id_is_refused_found_and_repaired(tmp_path):
+    uri = str(tmp_path / "t")
+    lt.create_table(uri, ROWS, stable_row_ids=True).append(ROWS)
+
+    def change(message):
+        message.next_row_id = 4
+        message.writer_version.library = "lance"
+        message.writer_version.version = "1.0.0"
+
+    edit_manifest(uri, change)
+    table = lt.open_table(uri)
+    with pytest.raises(CorruptError, match=r"next row id is 4.*repair_table"):
+        table.append(ROWS)
+    with pytest.raises(CorruptError, match="next row id is 4"):
+        table.update({"a": "a + 1"}, "a = 1")
+    assert any("given out next" in one.message for one in table.check("files").problems)
+    table.repair().execute()
+    table = lt.open_table(uri)
+    table.append(ROWS)
+    ids = table.scan(columns=["_rowid"]).to_arrow()["_rowid"].to_pylist()
+    assert len(set(ids)) == 9
+
+
+def test_stable_row_ids_for_writers_only_stop_a_write(uri):
+    def change(message):
+        message.writer_feature_flags |= 2
+
+    edit_manifest(uri, change)
+    table = lt.open_table(uri)
+    assert table.count() == 6
+    with pytest.raises(CorruptError, match="stable row ids"):
+        table.append(ROWS)
+    assert read_manifest(manifest_file(uri)).writer_feature_flags & 2
+
+
+def test_a_primary_key_without_metadata_outlives_a_cast(uri):
+    def change(message):
+        message.fields[0].unenforced_primary_key = True
+        message.fields[0].unenforced_primary_key_position = 1
+
+    edit_manifest(uri, change)
+    table = lt.open_table(uri)
+    table.cast_column("a", pa.int32())
+    for snapshot in (table._snapshot, lt.open_table(uri)._snapshot):
+        (key,) = primary_key(snapshot.manifest.schema)
+        assert (key.name, key.primary_key_position) == ("a", 1)
+
+
+def test_row_id_files_are_not_left_behind_by_a_branch_or_a_clone(tmp_path):
+    uri = str(tmp_path / "t")
+    lt.create_table(uri, ROWS, stable_row_ids=True)
+
+    def change(message):
+        data = message.fragments[0].inline_row_ids
+        (tmp_path / "t/ids").write_bytes(data)
+        external = message.fragments[0].external_row_ids
+        external.path, external.size = "ids", len(data)
+
+    edit_manifest(uri, change)
+    table = lt.open_table(uri)
+    assert table.take(row_ids=[2])["a"].to_pylist() == [3]
+    for make in (
+        lambda: table.branches.create("b"),
+        lambda: table.clone(str(tmp_path / "c")),
+        lambda: table.clone(str(tmp_path / "c"), deep=True),
+    ):
+        with pytest.raises(UnsupportedError, match="row ids in"):
+            make()
