@@ -23,6 +23,10 @@ except ImportError:
 
 FOLDER = "src/lancetable/format/encoding/kernels"
 FLAGS = ["-O3", "-fPIC", "-shared", "-std=c11", "-fno-strict-aliasing"]
+HARDENED = ["-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
+"""A damaged stack, or a copy behind the end of an object, ends the process."""
+LINKED = {"linux": ["-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack"]}
+"""The tables by which functions are found are read-only once the library is loaded."""
 SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
 ENDINGS = {"win32": "dll", "darwin": "dylib"}
 
@@ -55,10 +59,13 @@ def library_in(root: Path) -> Path:
 def compile_library(target: Path, flags: Sequence[str] = ()) -> bool:
     """Compile the C files beside a library into it; say whether that worked."""
     sources = [str(path) for path in sorted((target.parent / "c").glob("*.c"))]
-    for compiler in _compilers():
+    hardened = [] if "--sanitize" in sys.argv else [*HARDENED, *LINKED.get(sys.platform, [])]
+    # A compiler that does not know these flags compiles without them.
+    ways = [(one, extra) for extra in (hardened, []) for one in _compilers()]
+    for compiler, extra in ways:
         with tempfile.TemporaryDirectory() as scratch:
             built = Path(scratch) / target.name
-            command = [*compiler, *FLAGS, *flags, "-o", str(built), *sources]
+            command = [*compiler, *FLAGS, *extra, *flags, "-o", str(built), *sources]
             try:
                 done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
             except OSError:

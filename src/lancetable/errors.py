@@ -21,14 +21,50 @@
     └── StoreError            (also OSError)              the storage backend failed
         └── ShortageError                                 memory, files, space or a limit ran out
 
-A message is one sentence that says what was wrong, where, and what to do about it.
+A message is one sentence that says what was wrong, where, and what to do about it. It may quote
+names and values of a table, so it is shown without control characters and never longer than a page.
 """
 
+from collections.abc import Callable
 from typing import Self
+
+MOST_CHARACTERS = 4000
+"""The longest message that is shown; what is in its middle is left out."""
+_JOINERS = "\u200c\u200d"
+"""Invisible characters that scripts and emoji need, and that cannot reorder text."""
+
+
+def printable(
+    text: str, *, keep: str = "", escape: Callable[[str], str] = lambda one: ascii(one)[1:-1]
+) -> str:
+    """Return text of a table without characters that a terminal acts upon.
+
+    Control characters, marks that reverse the order of text, and halves of characters are written
+    as escapes, but for those in ``keep``.
+    """
+    if text.isprintable():
+        return text
+    from unicodedata import category  # noqa: PLC0415 - nearly all text is printable
+
+    acted_upon = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    return "".join(
+        escape(one)
+        if not one.isprintable() and one not in keep + _JOINERS and category(one) in acted_upon
+        else one
+        for one in text
+    )
 
 
 class LanceTableError(Exception):
     """Base of every deliberate error of this library."""
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        if len(message) > MOST_CHARACTERS:
+            head, tail = MOST_CHARACTERS * 3 // 4, MOST_CHARACTERS // 4
+            left_out = len(message) - head - tail
+            message = f"{message[:head]}[… {left_out} characters …]{message[-tail:]}"
+        return printable(message, keep="\n")
 
 
 class InputError(LanceTableError, ValueError):

@@ -8,6 +8,7 @@ import typer
 from lancetable.cli import show
 from lancetable.cli.options import Branch, Json, Pick, Uri, Where, split_columns
 from lancetable.cli.progress import bar
+from lancetable.errors import printable
 
 if TYPE_CHECKING:
     from lancetable.operations.compact_options import CompactSettings
@@ -69,7 +70,7 @@ def compact(  # noqa: PLR0913 - each has a default
         "CompactSettings", {name: value for name, value in given.items() if value is not None}
     )
     if dry_run and not json:
-        typer.echo(table.explain_compact(where=where, **settings))
+        typer.echo(printable(table.explain_compact(where=where, **settings), keep="\n"))
         return
     with bar("compacting") as tell:
         done = table.compact(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
+from lancetable.errors import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -21,7 +23,8 @@ Row = Mapping[str, object]
 
 def as_json(value: object) -> None:
     """Print one value as JSON."""
-    typer.echo(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    typer.echo(printable(text, keep="\n", escape=lambda one: json.dumps(one)[1:-1]))
 
 
 def as_table(
@@ -32,10 +35,13 @@ def as_table(
     from rich.text import Text
 
     rows = list(rows)
+    title = printable(title)
     table = Table(title=title, title_justify="left", header_style="bold")
     for name in rows[0] if rows else ():
         side: Literal["left", "right"] = "right" if name in numbers else "left"
-        table.add_column(Text(name), justify=side, overflow="fold" if name in whole else "ellipsis")
+        table.add_column(
+            Text(printable(name)), justify=side, overflow="fold" if name in whole else "ellipsis"
+        )
     for row in rows:
         texts = (_text(value) if name in whole else cell(value) for name, value in row.items())
         table.add_row(*(Text(text) for text in texts))
@@ -47,12 +53,12 @@ def as_pairs(row: Row, *, title: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", show_header=False)
+    table = Table(title=printable(title), title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in row.items():
         if text := _text(value):
-            table.add_row(Text(name), Text(text))
+            table.add_row(Text(printable(name)), Text(text))
     _console().print(table)
 
 
@@ -113,6 +119,11 @@ def _plain_container(value: object) -> object:
 
 
 def _text(value: object) -> str:
+    """Return text for one cell, which a terminal shows and does not act upon."""
+    return printable(_unsafe_text(value), keep="\n\t")
+
+
+def _unsafe_text(value: object) -> str:
     match value:
         case None | str():
             return value or ""

@@ -11,7 +11,7 @@ from lancetable.cli import show
 from lancetable.cli.ask import Yes, confirm
 from lancetable.cli.options import Branch, Columns, Json, Limit, Message, Pick, Uri, split_columns
 from lancetable.cli.progress import bar
-from lancetable.errors import InputError
+from lancetable.errors import InputError, printable
 
 if TYPE_CHECKING:
     from lancetable import CheckResult, CleanupResult, RepairPlan
@@ -207,7 +207,7 @@ def _show_cleanup(result: "CleanupResult") -> None:
         files = sum(amount.files for amount in result.too_young.values())
         typer.echo(f"{files} files that no version names are too young to be sure; they stay")
     for path in result.failed:
-        typer.echo(f"could not be removed: {path}", err=True)
+        typer.echo(f"could not be removed: {printable(path)}", err=True)
 
 
 def _cleanup_row(result: "CleanupResult") -> dict[str, object]:

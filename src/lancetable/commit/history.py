@@ -16,7 +16,7 @@ from lancetable.commit.seen import Seen
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.commit.transaction import COMMIT_MESSAGE, Transaction
 from lancetable.commit.versions import VersionInfo, listed, listed_entries, manifest_view
-from lancetable.errors import CorruptError, InputError
+from lancetable.errors import CorruptError, InputError, printable
 from lancetable.format.manifest import Manifest
 from lancetable.format.manifest.codec import decode_heading, decode_manifest
 from lancetable.format.schema.model import Schema
@@ -59,7 +59,7 @@ class History(Sequence[HistoryEntry]):
         return hash(tuple(entry.version for entry in self._entries))
 
     def __repr__(self) -> str:
-        return "\n".join(map(_line, self._entries)) or "no versions"
+        return "\n".join(printable(_line(one)) for one in self._entries) or "no versions"
 
     def to_arrow(self) -> "pa.Table":
         """Return one row for each version."""

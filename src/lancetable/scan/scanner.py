@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lancetable.commit.leases import Hold, reading
+from lancetable.errors import printable
 from lancetable.expression import to_sql
 from lancetable.fragment.readers import Readers
 from lancetable.scan import execute
@@ -125,7 +126,7 @@ class Scan:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        return f"<Scan>\n{self.explain()}"
+        return printable(f"<Scan>\n{self.explain()}", keep="\n")
 
 
 def _ticking(pieces: Iterable[Piece], hold: Hold) -> Iterator[Piece]:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from lancetable.errors import printable
+
 SHOWN_COLUMNS = 60
 
 
@@ -70,7 +72,7 @@ def as_text(table: Portrait) -> str:
         f"{'columns' if not number else '':>10}  {name:<{width}}  {type_}"
         for number, (name, type_) in enumerate(columns)
     ]
-    return "\n".join(lines)
+    return "\n".join(printable(line) for line in lines)
 
 
 def as_html(table: Portrait) -> str:
