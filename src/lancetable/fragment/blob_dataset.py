@@ -74,8 +74,8 @@ class BlobDataset:
         if ids is None:
             return np.empty(0, np.uint64)
         is_lost = ~self._index().find(ids)[1]
-        if opened.deletions is not None:
-            is_lost[opened.deletions.offsets] = False
+        if opened.deleted is not None:
+            is_lost[opened.deleted.offsets] = False
         return ids[is_lost]
 
     def _opened(self) -> OpenFragments:
@@ -102,8 +102,8 @@ class BlobDataset:
     ) -> None:
         offsets = np.arange(rows.start, rows.stop) if isinstance(rows, range) else rows
         is_lost = ~is_known
-        if opened.deletions is not None:
-            is_lost &= ~opened.deletions.are(offsets)
+        if opened.deleted is not None:
+            is_lost &= ~opened.deleted.are(offsets)
         if is_lost.any():
             raise CorruptError(
                 f"fragment {opened.fragment.id} has a row with the id {wanted[is_lost][0]}, which"

@@ -44,6 +44,8 @@ class Deletions:
 
     def are(self, offsets: Offsets) -> npt.NDArray[np.bool_]:
         """Say for each offset whether it is deleted."""
+        if not len(self.offsets):
+            return np.zeros(len(offsets), np.bool_)
         where = np.searchsorted(self.offsets, offsets)
         where[where == len(self.offsets)] = 0
         found: npt.NDArray[np.bool_] = self.offsets[where] == offsets

@@ -18,10 +18,16 @@ from lancetable.store import spread
 class OpenFragments:
     """The fragments of one version by their positions; safe to use from several threads."""
 
-    __slots__ = ("_index", "_opened", "_positions", "_starts", "data_files", "source")
+    __slots__ = ("_index", "_live", "_opened", "_positions", "_starts", "data_files", "source")
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, live: Source | None = None) -> None:
+        """Prepare to open fragments.
+
+        ``live`` is the same version with its deletion files, when ``source`` has none so that
+        deleted rows are read.
+        """
         self.source = source
+        self._live = None if live is None else OpenFragments(live)
         self.data_files = DataFiles(source)
         self._opened: dict[int, OpenFragment] = {}
         self._starts: list[int] | None = None
@@ -34,7 +40,9 @@ class OpenFragments:
     def __getitem__(self, position: int) -> OpenFragment:
         opened = self._opened.get(position)
         if opened is None:
-            opened = OpenFragment(self.source.manifest.fragments[position], self.data_files)
+            fragment = self.source.manifest.fragments[position]
+            live = None if self._live is None else self._live[position]
+            opened = OpenFragment(fragment, self.data_files, live)
             self._opened[position] = opened
         return opened
 
@@ -56,8 +64,8 @@ class OpenFragments:
         return opened.rows - (len(deletions) if deletions is not None else 0)
 
     def first_live_row(self, position: int) -> int:
-        """Return the running number of a fragment's first live row."""
-        return self.starts[position]
+        """Return the running number of a fragment's first live row among those of the version."""
+        return self.starts[position] if self._live is None else self._live.starts[position]
 
     def with_deletions(self, positions: Iterable[int]) -> list[int]:
         """Return the fragments among these that have deleted rows, their deletion files read."""

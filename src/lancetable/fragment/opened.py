@@ -24,10 +24,18 @@ Loader: TypeAlias = Callable[[Source, SequenceSource, int, Callable[[], Unsigned
 class OpenFragment:
     """One fragment and, as they are asked for, the things its metadata points to."""
 
-    __slots__ = ("_deletions", "_rows", "_sequences", "data_files", "files", "fragment")
+    __slots__ = ("_deletions", "_live", "_rows", "_sequences", "data_files", "files", "fragment")
 
-    def __init__(self, fragment: Fragment, data_files: DataFiles) -> None:
+    def __init__(
+        self, fragment: Fragment, data_files: DataFiles, live: "OpenFragment | None" = None
+    ) -> None:
+        """Prepare to look at the files.
+
+        ``live`` is the same fragment with its deletion file, when ``fragment`` has none so that
+        its deleted rows are read.
+        """
         self.fragment = fragment
+        self._live = live
         self.files = fragment.files
         self.data_files = data_files
         self._rows: int | None = fragment.physical_rows or None
@@ -43,7 +51,7 @@ class OpenFragment:
 
     @property
     def deletions(self) -> Deletions | None:
-        """The deleted rows; None when there are none."""
+        """The deleted rows that reads leave out; None when there are none."""
         if self.fragment.deletion_file is None:
             return None
         if self._deletions is None:
@@ -51,6 +59,16 @@ class OpenFragment:
                 self.data_files.source, self.fragment, self.fragment.deletion_file, self.rows
             )
         return self._deletions
+
+    @property
+    def deleted(self) -> Deletions | None:
+        """The deleted rows, whether reads leave them out or not; None when there are none."""
+        return self.deletions if self._live is None else self._live.deletions
+
+    @property
+    def shows_deleted(self) -> bool:
+        """True when reads return deleted rows, with null for their row ids and row addresses."""
+        return self._live is not None
 
     def file(self, number: int) -> DataFileReader:
         """Return one of the fragment's data files, opened.

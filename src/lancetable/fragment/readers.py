@@ -31,9 +31,14 @@ class Readers:
         "source",
     )
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, live: Source | None = None) -> None:
+        """Prepare to read.
+
+        ``live`` is the same version with its deletion files, when ``source`` has none so that
+        deleted rows are read.
+        """
         self.source = source
-        self._fragments = OpenFragments(source)
+        self._fragments = OpenFragments(source, live)
         self._readers: dict[int, FragmentReader] = {}
         self._blob_dataset = blob_dataset_of(source)
         self._has_deletions: bool | None = None

@@ -5,7 +5,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from lancetable.format.arrays import booleans
 from lancetable.fragment.opened import OpenFragment
 from lancetable.fragment.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID
 
@@ -19,24 +21,40 @@ UINT64 = pa.uint64()
 
 
 def system_column(opened: OpenFragment, name: str, rows: Rows) -> pa.Array:
-    """Return one system column, other than the row offset, for the given rows."""
+    """Return one system column, other than the row offset, for the given rows.
+
+    Deleted rows, where they are read, have neither a row id nor a row address.
+    """
+    column = unsigned_array(_values(opened, name, rows))
+    deleted = opened.deleted if opened.shows_deleted and name in {ROW_ID, ROW_ADDRESS} else None
+    if deleted is None:
+        return column
+    are_deleted = deleted.are(_numbers(rows).astype(np.int64))
+    return pc.if_else(booleans(are_deleted), pa.scalar(None, UINT64), column)
+
+
+def _values(opened: OpenFragment, name: str, rows: Rows) -> Unsigned:
     if name == ROW_ADDRESS:
-        return unsigned_array(addresses(opened.fragment.id, rows))
+        return addresses(opened.fragment.id, rows)
     stored = opened.sequence(name)
     if stored is not None:
-        return unsigned_array(_pick(stored, rows))
+        return _pick(stored, rows)
     if name == ROW_ID:
-        return unsigned_array(addresses(opened.fragment.id, rows))
+        return addresses(opened.fragment.id, rows)
     if name in {CREATED_AT, LAST_UPDATED_AT}:
-        return unsigned_array(np.full(len(rows), FIRST_VERSION))
+        return np.full(len(rows), FIRST_VERSION)
     raise AssertionError(f"{name} is no system column")
 
 
 def row_offsets(opened: OpenFragment, first_live_row: int, rows: Rows) -> pa.Array:
-    """Return the running number of each row among the live rows of the table."""
+    """Return the running number of each row among the live rows of the table.
+
+    Deleted rows, where they are read, have that of the next live row.
+    """
     numbers = _numbers(rows)
-    if opened.deletions is not None:
-        numbers = opened.deletions.rank(numbers.astype(np.int64)).astype(np.uint64)
+    deleted = opened.deleted
+    if deleted is not None:
+        numbers = deleted.rank(numbers.astype(np.int64)).astype(np.uint64)
     return unsigned_array(numbers + np.uint64(first_live_row))
 
 

@@ -1,9 +1,36 @@
-"""Choose some fragments of a version."""
+"""Choose the fragments of a version to read, and whether their deleted rows are read."""
 
 from collections.abc import Iterable, Sequence
 
+from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError
 from lancetable.format.manifest import Fragment
+from lancetable.fragment.readers import Readers
+
+
+def readers_of(
+    snapshot: Snapshot,
+    wanted: Iterable[int | Fragment] | None = None,
+    *,
+    include_deleted: bool = False,
+) -> Readers:
+    """Return readers of all fragments of a version, or of some, perhaps with their deleted rows.
+
+    Raises:
+        InputError: the fragments are not those of the version.
+    """
+    fragments = snapshot.manifest.fragments
+    if wanted is not None:
+        fragments = choose_fragments(fragments, wanted)
+    live = _with_fragments(snapshot, fragments)
+    if not include_deleted or not any(one.deletion_file for one in fragments):
+        return Readers(live)
+    whole = tuple(one._replace(deletion_file=None) for one in fragments)
+    return Readers(_with_fragments(snapshot, whole), live)
+
+
+def _with_fragments(snapshot: Snapshot, fragments: Sequence[Fragment]) -> Snapshot:
+    return snapshot._replace(manifest=snapshot.manifest._replace(fragments=fragments))
 
 
 def choose_fragments(

@@ -67,6 +67,9 @@ class ScanRequest:
     offset: int = 0
     with_row_id: bool = False
     with_row_address: bool = False
+    include_deleted: bool = False
+    """True for rows that are deleted and still in the files, too; their row ids are null."""
+
     blobs: Blobs = "descriptions"
 
     def __post_init__(self) -> None:
@@ -74,6 +77,11 @@ class ScanRequest:
         _check_number("offset", self.offset)
         if self.blobs not in get_args(Blobs):
             raise InputError(f"blobs must be 'descriptions' or 'bytes', not {self.blobs!r}")
+        if self.include_deleted and not self.with_row_id:
+            raise InputError(
+                "include_deleted needs the column '_rowid', which is null for deleted rows;"
+                " give with_row_id=True"
+            )
 
 
 def _check_number(name: str, value: object) -> None:

@@ -150,6 +150,7 @@ class ReadingTable:
         with_row_address: bool = False,
         blobs: "Blobs" = "descriptions",
         fragments: "Sequence[int | Fragment] | None" = None,
+        include_deleted: bool = False,
         **options: int,
     ) -> "Scan":
         """Describe rows to read; nothing is read before the result is asked for them.
@@ -164,6 +165,9 @@ class ReadingTable:
             blobs: what blob columns hold: ``descriptions`` or ``bytes``.
             fragments: read only these fragments of the version, by id or as values of
                 :attr:`fragments`, in the order given.
+            include_deleted: also return rows that are deleted but still in the data files.
+                Their ``_rowid`` and ``_rowaddr`` are null, so ``with_row_id`` must be true.
+                Rows of fragments that the version no longer has are not returned.
             options: fields of :class:`lancetable.scan.request.ScanOptions`, such as
                 ``batch_rows``, ``strict``, ``memory_bytes`` and ``threads``.
         """
@@ -179,19 +183,16 @@ class ReadingTable:
             offset=offset,
             with_row_id=with_row_id,
             with_row_address=with_row_address,
+            include_deleted=include_deleted,
             blobs=blobs,
         )
-        readers = self._opened() if fragments is None else self._some(fragments)
+        if fragments is None and not include_deleted:
+            readers = self._opened()
+        else:
+            from lancetable.scan.fragments import readers_of
+
+            readers = readers_of(self._snapshot, fragments, include_deleted=include_deleted)
         return Scan(readers, request, parse_options(options), self._plans)
-
-    def _some(self, fragments: "Sequence[int | Fragment]") -> "Readers":
-        """Return readers of some fragments."""
-        from lancetable.fragment.readers import Readers
-        from lancetable.scan.fragments import choose_fragments
-
-        manifest = self._snapshot.manifest
-        chosen = choose_fragments(manifest.fragments, fragments)
-        return Readers(self._snapshot._replace(manifest=manifest._replace(fragments=chosen)))
 
     def take(
         self,
