@@ -14,10 +14,11 @@ import contextlib
 import errno
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from enum import Enum
 
-from lancetable.errors import CorruptError, InputError, StoreError
+from lancetable.errors import CorruptError, InputError, ShortageError, StoreError
 from lancetable.store.base import Entry, ReadableFile, WritableFile, too_large
 from lancetable.store.confined import Confined
 from lancetable.store.naming import NotNamedError, create_if_absent, name_if_absent
@@ -34,6 +35,8 @@ from lancetable.store.new_file import (
 from lancetable.store.opened import MemoryFile, large_file
 
 MAP_FROM_BYTES = 64 * 1024
+_ALWAYS_FITS = 1 << 30
+"""Up to this size it is not asked how much memory there is."""
 _IS_LINK = {errno.ELOOP, errno.EMLINK}
 
 
@@ -95,13 +98,20 @@ class LocalStore:
         """Return the whole file."""
         full = self.full(path)
         descriptor = self._opened(full)
+        size = 0
         try:
             size = _regular(descriptor, full).st_size
             if most is not None and size > most:
                 raise too_large(size, most, full)
+            if size > _ALWAYS_FITS and size > _memory():
+                raise _too_large_for_memory(full, size)
             return _read_all(descriptor, size)
+        except StoreError:
+            raise
         except OSError as cause:
             raise translated(cause, full) from cause
+        except MemoryError as cause:
+            raise _too_large_for_memory(full, size) from cause
         finally:
             os.close(descriptor)
 
@@ -281,6 +291,18 @@ def _regular(descriptor: int, full: str) -> os.stat_result:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError
     raise CorruptError("a pipe, a socket or a device, not a regular file", path=full)
+
+
+def _memory() -> int:
+    """Return the bytes of memory that the machine has."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return sys.maxsize
+
+
+def _too_large_for_memory(full: str, size: int) -> ShortageError:
+    return ShortageError(f"{full}: has {size} bytes, and there is not enough memory to read it")
 
 
 def _read_all(descriptor: int, length: int) -> bytes:

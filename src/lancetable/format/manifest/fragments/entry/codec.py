@@ -14,7 +14,7 @@ from lancetable.format.manifest.model import (
 )
 from lancetable.format.manifest.names import checked_path
 from lancetable.format.proto import table_pb2
-from lancetable.format.rows import MAX_FRAGMENT_ID
+from lancetable.format.rows import MAX_FRAGMENT_ID, MAX_OFFSET
 
 _DELETION_KINDS = {0: DeletionKind.ARROW, 1: DeletionKind.BITMAP}
 _DELETION_NUMBERS = {kind: number for number, kind in _DELETION_KINDS.items()}
@@ -31,6 +31,8 @@ def decode_fragment(
     """
     if message.id > MAX_FRAGMENT_ID:
         raise CorruptError("fragment ids fit into 32 bits")
+    if message.physical_rows > MAX_OFFSET + 1:
+        raise CorruptError(f"has {message.physical_rows} rows, expected at most {MAX_OFFSET + 1}")
     if message.overlays:
         raise UnsupportedError(
             "values are patched by overlay files, which this release cannot read; "
