@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from lancetable.operations.fast_forward import PublishResult
     from lancetable.operations.feed.feed import Changes
     from lancetable.operations.feed.task import ChangeTask
+    from lancetable.operations.prepared_transaction import PreparedTransaction
     from lancetable.operations.row_ids import RowIdsResult
     from lancetable.operations.uncommitted import NewFragments
     from lancetable.operations.write import WriteResult
@@ -98,6 +99,7 @@ __all__ = [
     "NewFragments",
     "NotFoundError",
     "PickResult",
+    "PreparedTransaction",
     "Problem",
     "PublishResult",
     "RefNotFoundError",
@@ -149,6 +151,7 @@ _HOMES = {
     "MergeResult": "lancetable.operations.changes",
     "NewFragments": "lancetable.operations.uncommitted",
     "PickResult": "lancetable.operations.cherry_pick",
+    "PreparedTransaction": "lancetable.operations.prepared_transaction",
     "Problem": "lancetable.operations.check.model",
     "PublishResult": "lancetable.operations.fast_forward",
     "RepairPlan": "lancetable.operations.check.repair",

@@ -1,14 +1,33 @@
 """What the recipes that change existing rows and columns share: how to work, and what they tell."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from lancetable.commit.options import CommitOptions
+from lancetable.commit.committer import commit as commit_operation
+from lancetable.commit.options import CommitOptions, CommitResult
+from lancetable.commit.rebase import Rows
 from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.transaction import Operation
 from lancetable.fragment.writer import WriteOptions
 from lancetable.operations.casts import CastNote
 from lancetable.operations.result import VersionResult
 from lancetable.operations.runner import THREADS, Runner
+
+
+class MakeVersion(Protocol):
+    """Makes an operation the next version, as ``commit.committer.commit`` does."""
+
+    def __call__(
+        self,
+        snapshot: Snapshot,
+        operation: Operation,
+        options: CommitOptions = ...,
+        *,
+        affected: Mapping[int, Rows] | None = None,
+    ) -> CommitResult:
+        """Return the version; ``affected`` names the rows that go, by fragment."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +37,8 @@ class ChangeOptions:
     write: WriteOptions = field(default_factory=WriteOptions)
     commit: CommitOptions = field(default_factory=CommitOptions)
     runner: Runner = THREADS
+    make_version: MakeVersion = commit_operation
+    """Commits the operation of a delete, an update or a merge, or records it for later."""
 
 
 DEFAULTS = ChangeOptions()

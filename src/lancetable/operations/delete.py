@@ -9,7 +9,6 @@ When nothing matches no version is made: there is nothing that it could tell.
 
 from collections.abc import Mapping
 
-from lancetable.commit.committer import commit
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Delete
 from lancetable.expression import Expression, literal, to_sql
@@ -63,7 +62,8 @@ def _attempt(
             tuple(one.id for one in marked if one.fragment is None),
             text,
         )
-        made = commit(snapshot, operation, options.commit, affected=affected_rows(marked))
+        affected = affected_rows(marked)
+        made = options.make_version(snapshot, operation, options.commit, affected=affected)
     rows = sum(len(one.rows) for one in found)
     return Deleted(made.snapshot, DeleteResult(made.snapshot.version, rows, made.attempts))
 
@@ -72,7 +72,8 @@ def _delete_all(snapshot: Snapshot, text: str, options: ChangeOptions) -> Delete
     """Remove every fragment, reading none."""
     rows = Readers(snapshot).starts[-1]
     ids = tuple(fragment.id for fragment in snapshot.manifest.fragments)
-    made = commit(snapshot, Delete((), ids, text), options.commit, affected={})
+    operation = Delete((), ids, text)
+    made = options.make_version(snapshot, operation, options.commit, affected={})
     return Deleted(made.snapshot, DeleteResult(made.snapshot.version, rows, made.attempts))
 
 

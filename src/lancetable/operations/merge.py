@@ -17,7 +17,6 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
-from lancetable.commit.committer import commit
 from lancetable.commit.finish import next_fragment_id
 from lancetable.commit.options import CommitResult
 from lancetable.commit.snapshot import Snapshot
@@ -246,7 +245,9 @@ def _commit_update(
         fields_for_preserving_frag_bitmap=tuple(one.id for one in snapshot.manifest.schema.walk()),
         inserted_rows=keys,
     )
-    return commit(snapshot, operation, job.options.change.commit, affected=affected_rows(marked))
+    change = job.options.change
+    affected = affected_rows(marked)
+    return change.make_version(snapshot, operation, change.commit, affected=affected)
 
 
 def _commit_merge(
@@ -262,4 +263,5 @@ def _commit_merge(
     kept = [changed.get(one.id, one) for one in snapshot.manifest.fragments]
     left = [one for one in kept if one is not None]
     operation = Merge((*left, *new), schema, preserves_nullability=True)
-    return commit(snapshot, operation, job.options.change.commit)
+    change = job.options.change
+    return change.make_version(snapshot, operation, change.commit)

@@ -6,11 +6,13 @@ Each call returns a new description; nothing happens to the table before ``execu
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from lancetable.commit.snapshot import Snapshot
 from lancetable.expression import Expression
 from lancetable.operations.assign import parse_assignments
-from lancetable.operations.changes import MergeResult
+from lancetable.operations.changes import ChangeOptions, Merged, MergeResult
 from lancetable.operations.clauses import Act, Clause, When
 from lancetable.operations.merge import MergeOptions
+from lancetable.operations.prepared_transaction import PreparedTransaction, prepare_transaction
 from lancetable.scan.request import Where, parse_where
 
 Values = Mapping[str, str | Expression]
@@ -25,9 +27,11 @@ class MergeBuilder:
     SQL in which ``source.x`` and ``target.x`` name the columns of the two sides.
     """
 
-    run: Callable[[tuple[Clause, ...], MergeOptions], MergeResult]
+    run: Callable[[tuple[Clause, ...], MergeOptions], Merged]
     options: MergeOptions
     clauses: tuple[Clause, ...] = ()
+    moved: Callable[[Snapshot], None] | None = None
+    """Told which version was made."""
 
     def _add(self, when: When, act: Act, values: Values | None, condition: Where) -> "MergeBuilder":
         parsed = None if values is None else parse_assignments(values)
@@ -93,4 +97,19 @@ class MergeBuilder:
 
     def execute(self) -> MergeResult:
         """Carry the merge out."""
-        return self.run(self.clauses, self.options)
+        done = self.run(self.clauses, self.options)
+        if self.moved is not None:
+            self.moved(done.snapshot)
+        return done.result
+
+    def execute_uncommitted(self) -> PreparedTransaction[MergeResult]:
+        """Carry the merge out without making a version; ``Table.commit_prepared`` makes it one.
+
+        The result can be pickled and committed by another process. Its files are written; if it is
+        never committed, a cleanup removes them when they are old enough.
+        """
+
+        def change(options: ChangeOptions) -> Merged:
+            return self.run(self.clauses, replace(self.options, change=options))
+
+        return prepare_transaction(self.options.change, change)

@@ -13,7 +13,6 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from lancetable.commit.committer import commit
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Update
 from lancetable.expression import Expression
@@ -100,7 +99,8 @@ def _attempt(
             new_fragments=tuple(fragments),
             fields_for_preserving_frag_bitmap=set_ids(assignments),
         )
-        made = commit(snapshot, operation, options.commit, affected=affected_rows(marked))
+        affected = affected_rows(marked)
+        made = options.make_version(snapshot, operation, options.commit, affected=affected)
     rows = sum(len(one.rows) for one in found)
     return Updated(made.snapshot, UpdateResult(made.snapshot.version, rows, made.attempts))
 

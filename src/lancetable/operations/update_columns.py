@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lancetable.commit.committer import commit
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Update, UpdateMode
 from lancetable.expression import Expression
@@ -99,7 +98,7 @@ def _attempt(
                 one.fragment.id: encode_bitmap(np.asarray(one.rows, np.uint32)) for one in found
             },
         )
-        made = commit(snapshot, operation, options.commit)
+        made = options.make_version(snapshot, operation, options.commit)
     rows = sum(len(one.rows) for one in found)
     return Updated(made.snapshot, UpdateResult(made.snapshot.version, rows, made.attempts))
 

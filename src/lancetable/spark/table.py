@@ -21,7 +21,7 @@ from lancetable.operations.add_columns import (
     add_computed_columns,
     add_joined_columns,
 )
-from lancetable.operations.changes import ChangeOptions, MergeResult
+from lancetable.operations.changes import ChangeOptions, Merged, MergeResult
 from lancetable.operations.clauses import Clause
 from lancetable.operations.delete import delete
 from lancetable.operations.merge import MergeOptions
@@ -197,8 +197,8 @@ class LanceTable(VersionedTable, UpkeepTable):
         """
         keys, aliases = as_keys(condition, self.name)
 
-        def run(clauses: tuple[Clause, ...], options: MergeOptions) -> MergeResult:
-            return merge_frame(self.snapshot(), source, keys, clauses, options, join).result
+        def run(clauses: tuple[Clause, ...], options: MergeOptions) -> Merged:
+            return merge_frame(self.snapshot(), source, keys, clauses, options, join)
 
         given = change or ChangeOptions(commit=PATIENT)
         settled = MergeOptions(replace(given, runner=SparkRunner(self.spark)))

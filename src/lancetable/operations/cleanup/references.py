@@ -81,7 +81,7 @@ class References:
 
     def add_made(self, snapshot: Snapshot, operation: Operation) -> bool:
         """Add what a version brought, by its transaction; false when that does not tell."""
-        fragments = _made_fragments(operation)
+        fragments = made_fragments(operation)
         if fragments is None:
             return False
         for each in fragments:
@@ -142,7 +142,7 @@ class References:
         return found
 
 
-def _made_fragments(operation: Operation) -> list[Sequence[Fragment]] | None:
+def made_fragments(operation: Operation) -> list[Sequence[Fragment]] | None:
     """Return the fragments with new files; ``None`` when the operation does not name them."""
     match operation:
         case Append(new) | Overwrite(fragments=new) | Merge(fragments=new):

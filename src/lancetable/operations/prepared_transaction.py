@@ -1,0 +1,250 @@
+"""Do the work of a delete, an update or a merge now and make it a version later.
+
+1. Run the recipe as usual; where it would commit, record the operation instead.
+2. Hand the transaction over; it is a plain value that can be pickled.
+3. Commit it on top of the version that the recipe read, with the usual conflict rules.
+The new files stay when a commit fails, so that it can be tried again. Files of transactions that
+are never committed are removed by a cleanup, by their age.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from lancetable.commit.catchup import removed_and_made_again
+from lancetable.commit.committer import commit as commit_operation
+from lancetable.commit.options import CommitOptions, CommitResult
+from lancetable.commit.rebase import Rows
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.transaction import Operation
+from lancetable.commit.versions import load
+from lancetable.errors import ConflictError, InputError, VersionNotFoundError
+from lancetable.format.manifest import Fragment
+from lancetable.format.manifest.names import data_path
+from lancetable.operations.changes import ChangeOptions, DeleteResult, MergeResult, UpdateResult
+from lancetable.operations.cleanup.references import made_fragments, names_of
+from lancetable.operations.retry import repeat
+from lancetable.operations.write import DEFAULT_COMMIT
+from lancetable.store import spread
+
+Result = TypeVar("Result", DeleteResult, UpdateResult, MergeResult)
+ResultT_co = TypeVar("ResultT_co", DeleteResult, UpdateResult, MergeResult, covariant=True)
+
+
+class Changed(Protocol[ResultT_co]):
+    """The version after a change, and its result."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version."""
+        ...
+
+    @property
+    def result(self) -> ResultT_co:
+        """What is told about it."""
+        ...
+
+
+class BaseVersion(NamedTuple):
+    """The version that a transaction builds on; a table made again has none that is equal."""
+
+    version: int
+    timestamp: datetime | None
+    transaction_file: str
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "BaseVersion":
+        """Return what identifies a version."""
+        manifest = snapshot.manifest
+        return cls(manifest.version, manifest.timestamp, manifest.transaction_file)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedTransaction(Generic[Result]):
+    """A change whose files are complete, and which is not a version yet.
+
+    ``Table.commit_prepared`` commits it. It can be pickled and committed by another process.
+    """
+
+    root: str
+    """The folder of the table, or of its branch, that the files are in."""
+    base: BaseVersion
+    result: Result
+    """The counts of the change; ``version`` is the version that was read."""
+    operation: Operation | None = field(repr=False)
+    """None when there is nothing to change."""
+    affected: Mapping[int, Rows] | None = field(repr=False)
+    """The rows that the change removes, by fragment."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    message: str | None = None
+
+    @property
+    def read_version(self) -> int:
+        """The version that the change builds on."""
+        return self.base.version
+
+    @property
+    def operation_name(self) -> str | None:
+        """The specification's name of the operation; None when there is nothing to change."""
+        return None if self.operation is None else type(self.operation).__name__
+
+
+class Committed(NamedTuple, Generic[Result]):
+    """The version of a prepared transaction, and its result."""
+
+    snapshot: Snapshot
+    result: Result
+
+
+@dataclass(slots=True)
+class _Recorder:
+    """Takes the place of a commit: keeps the operation and makes no version."""
+
+    operation: Operation | None = None
+    affected: Mapping[int, Rows] | None = None
+
+    def __call__(
+        self,
+        snapshot: Snapshot,
+        operation: Operation,
+        options: CommitOptions = DEFAULT_COMMIT,
+        *,
+        affected: Mapping[int, Rows] | None = None,
+    ) -> CommitResult:
+        del options
+        self.operation, self.affected = operation, affected
+        return CommitResult(snapshot, 0)
+
+
+def prepare_transaction(
+    options: ChangeOptions, change: Callable[[ChangeOptions], Changed[Result]]
+) -> PreparedTransaction[Result]:
+    """Carry a change out without its commit.
+
+    The message and the properties of the options are kept for the commit.
+
+    Raises:
+        InputError: a detached version is asked for.
+        LanceTableError: as the change itself.
+    """
+    _refuse_detached(options.commit)
+    recorder = _Recorder()
+    done = change(replace(options, make_version=recorder))
+    return PreparedTransaction(
+        done.snapshot.store.root,
+        BaseVersion.of(done.snapshot),
+        replace(done.result, attempts=0, is_new_version=False),
+        recorder.operation,
+        recorder.affected,
+        dict(options.commit.properties),
+        options.commit.message,
+    )
+
+
+def commit_prepared(
+    snapshot: Snapshot,
+    prepared: PreparedTransaction[Result],
+    commit: CommitOptions = DEFAULT_COMMIT,
+) -> Committed[Result]:
+    """Make a prepared transaction the next version of its table.
+
+    Its files stay when this fails.
+
+    Raises:
+        InputError: it belongs to another table, or is committed already.
+        ConflictError: other writers changed what it builds on, or its files were cleaned away.
+        CommitError: it did not become a version.
+    """
+    _refuse_detached(commit)
+    if prepared.root != snapshot.store.root:
+        raise InputError(
+            f"the transaction was prepared for {prepared.root}, not for {snapshot.store.root}"
+        )
+    operation = prepared.operation
+    if operation is None:
+        return Committed(snapshot, replace(prepared.result, version=snapshot.version))
+    base = _base(snapshot, prepared)
+    files = _new_files(base, operation)
+    message = prepared.message if commit.message is None else commit.message
+    noted = {**prepared.properties, **commit.properties}
+    options = replace(commit, message=message, properties=noted)
+
+    def attempt(read: Snapshot) -> Committed[Result]:
+        _refuse_committed(load(read.location, branch=read.branch), files)
+        _check_there(read, files)
+        made = commit_operation(read, operation, options, affected=prepared.affected)
+        result = replace(
+            prepared.result,
+            version=made.snapshot.version,
+            attempts=made.attempts,
+            is_new_version=True,
+        )
+        return Committed(made.snapshot, result)
+
+    # The work cannot be done again on a later version, so there is one attempt.
+    return repeat(base, attempt, replace(options, attempts=1))
+
+
+def _refuse_detached(commit: CommitOptions) -> None:
+    if commit.detached:
+        raise InputError(
+            "detached is True, but a prepared transaction becomes a version of the history; leave "
+            "it out, or make the change without preparing it"
+        )
+
+
+def _base(snapshot: Snapshot, prepared: PreparedTransaction[Result]) -> Snapshot:
+    """Load the version that a transaction builds on."""
+    version = prepared.read_version
+    if BaseVersion.of(snapshot) == prepared.base:
+        return snapshot
+    try:
+        base = load(snapshot.location, version=version, branch=snapshot.branch)
+    except VersionNotFoundError:
+        raise ConflictError(
+            f"version {version}, which the transaction builds on, was cleaned away; prepare the "
+            "transaction again",
+            retryable=True,
+        ) from None
+    if BaseVersion.of(base) != prepared.base:
+        raise removed_and_made_again(base)
+    return base
+
+
+def _new_files(base: Snapshot, operation: Operation) -> frozenset[str]:
+    """Return the paths of the files that an operation adds to the version it builds on."""
+    made: set[str] = set()
+    for fragments in made_fragments(operation) or ():
+        made |= _paths(fragments)
+    return frozenset(made - _paths(base.manifest.fragments))
+
+
+def _paths(fragments: Sequence[Fragment]) -> set[str]:
+    """Return the paths of the files of fragments that lie below the table itself."""
+    names = names_of(fragments)
+    data = {data_path(path) for path, base_id in names.data if base_id is None}
+    return data.union(path for path, base_id in names.deletions if base_id is None)
+
+
+def _refuse_committed(latest: Snapshot, files: frozenset[str]) -> None:
+    """Check that the latest version does not name the files; the conflict rules find the rest."""
+    known = files & _paths(latest.manifest.fragments)
+    if known:
+        raise InputError(
+            f"the transaction is part of version {latest.version} already, which has its file "
+            f"{min(known)!r}; commit each prepared transaction once"
+        )
+
+
+def _check_there(base: Snapshot, files: frozenset[str]) -> None:
+    """Check that no file was removed since the transaction was prepared."""
+    store = base.store
+    paths = sorted(files)
+    for path, is_there in zip(paths, spread(store.exists, paths, store.width), strict=True):
+        if not is_there:
+            raise ConflictError(
+                f"file {path!r} of the prepared transaction is gone: a cleanup removed it, or the "
+                "transaction was committed before; look at the table and prepare it again",
+                retryable=True,
+            )
