@@ -1,5 +1,6 @@
 """Neighbouring rows come from one compiled walk as page by page, in sound and in damaged files."""
 
+import math
 import operator
 import random
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lancetable.errors import LanceTableError
+from lancetable.expression import Comparison
+from lancetable.expression.compare import number_test
 from lancetable.file import FileReader
 from lancetable.format.encoding.kernels.compiled import LIBRARY
 from lancetable.format.encoding.stretch import Test as OneTest
@@ -32,9 +35,38 @@ COMPARISONS: dict[str, Callable[..., pa.Array]] = {
     "<=": operator.le,
     "==": operator.eq,
     "!=": operator.ne,
-    ">": lambda values, constant: ~(values <= constant),
-    ">=": lambda values, constant: ~(values < constant),
+    ">": operator.gt,
+    ">=": operator.ge,
 }
+SIGNS = {
+    Comparison.LT: "<",
+    Comparison.LE: "<=",
+    Comparison.EQ: "==",
+    Comparison.NE: "!=",
+    Comparison.GT: ">",
+    Comparison.GE: ">=",
+}
+
+
+def asked(
+    sign: str, kind: "np.dtype[Any]", constant: float
+) -> tuple[Comparison, pa.DataType, pa.Scalar]:
+    """Return a comparison of a column of a type with a constant, as predicates have it."""
+    op = next(op for op, text in SIGNS.items() if text == sign)
+    type_ = pa.from_numpy_dtype(kind)
+    return op, type_, pa.scalar(kind.type(constant), type_)
+
+
+def ordered(values: "np.typing.NDArray[Any]") -> "np.typing.NDArray[Any]":
+    """Return numbers that compare as the values do, floats in the total order with one zero."""
+    if values.dtype.kind != "f":
+        return values
+    return np.array(
+        [
+            math.copysign(math.inf, one) if math.isnan(one) else max(min(one, 1e307), -1e307)
+            for one in values.tolist()
+        ]
+    )
 
 
 def read(data: bytes, rows: range, *, is_near: bool = True) -> pa.Table:
@@ -195,6 +227,7 @@ def numbers(dtype: str) -> pa.Array:
     if kind.kind == "f":
         values = rng.standard_normal(ROWS).astype(kind)
         values[::97], values[5::97], values[7::97] = np.nan, np.inf, -0.0
+        values[9::97], values[11::97] = -values[:1][0], 0.0
     else:
         ends = np.iinfo(kind)
         values = rng.integers(ends.min, ends.max, ROWS, kind, endpoint=True)
@@ -223,9 +256,13 @@ def test_comparisons(dtype: str, tmp_path: Path) -> None:
                 is_there = column.is_valid().to_numpy(zero_copy_only=False)
                 for constant in constants:
                     for sign, compared in COMPARISONS.items():
-                        tests = packed_tests(kind, [OneTest(sign, constant)])
+                        op, number = number_test(*asked(sign, kind, constant)) or (None, None)
+                        assert op is not None
+                        assert number is not None
+                        tests = packed_tests([OneTest(SIGNS[op], number)])
                         mask, found = opened.match(field, rows, tests) or (None, 0)
-                        expected = compared(values, kind.type(constant)) & is_there
+                        keys = ordered(np.append(values, kind.type(constant)))
+                        expected = compared(keys[:-1], keys[-1]) & is_there
                         assert mask is not None
                         assert np.array_equal(mask, expected), (field.name, rows, sign, constant)
                         assert found == np.count_nonzero(expected)
@@ -235,7 +272,7 @@ def test_comparisons(dtype: str, tmp_path: Path) -> None:
 def test_several_comparisons_must_all_be_true(tmp_path: Path) -> None:
     table = pa.table({"n": pa.array(np.arange(ROWS))})
     opened = FileReader.open(MemoryFile(written(table, "2.1", tmp_path)), "x")
-    between = packed_tests(np.dtype("i8"), [OneTest(">=", 1000), OneTest("<", 1010)])
+    between = packed_tests([OneTest(">=", np.int64(1000)), OneTest("<", np.int64(1010))])
     mask, found = opened.match(opened.schema.fields[0], range(ROWS), between) or (None, 0)
     assert mask is not None
     assert found == 10
@@ -245,7 +282,7 @@ def test_several_comparisons_must_all_be_true(tmp_path: Path) -> None:
 @needs_kernels
 def test_what_has_a_shape_of_its_own_is_not_compared(tmp_path: Path) -> None:
     opened = FileReader.open(MemoryFile(written(rich_table(), "2.1", tmp_path)), "x")
-    tests = packed_tests(np.dtype("i8"), [OneTest("<", 5)])
+    tests = packed_tests([OneTest("<", np.int64(5))])
     fields = {field.name: field for field in opened.schema.fields}
     assert opened.match(fields["packed"], range(ROWS), tests) is not None
     for name in ("few", "constant", "sorted", "text", "lists", "struct", "bits", "vector"):

@@ -1,11 +1,14 @@
 """How are values compared, matched and looked up?
 
-Floats follow the total order Lance itself uses: NaN equals NaN and is greater than every other
-number, and the two zeros are equal. Everything else is three-valued: a missing operand gives a
-missing result, except for the DISTINCT operators.
+Floats follow the total order Lance itself uses: that of IEEE 754, except that the two zeros are
+equal. From below it is -NaN, -inf, …, -0.0 = 0.0, …, inf, NaN; a NaN equals those of the same bits.
+Everything else is three-valued: a missing operand gives a missing result, except for the DISTINCT
+operators.
+
+In this order the bits of floats compare as integers: those of numbers above zero as signed ones,
+those of numbers below zero backwards as unsigned ones, whatever they are compared with.
 """
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -55,19 +58,39 @@ def _distinct(op: Comparison, left: pa.Array, right: pa.Array) -> pa.Array:
 
 
 def _compare_floats(op: Comparison, left: pa.Array, right: pa.Array) -> pa.Array:
-    if isinstance(right, pa.Scalar) and right.is_valid and not math.isnan(right.as_py()):
-        # NaN makes every ordered comparison false, so asking the opposite puts it on top.
-        if op in {Comparison.GT, Comparison.GE}:
-            return pc.invert(_KERNELS[op.inverse](left, right))
+    if isinstance(left, pa.Scalar):
+        return _compare_floats(op, pa.array([left.as_py()], left.type), right)[0]
+    if not isinstance(right, pa.Scalar):
+        if _has_nan(left) or _has_nan(right):
+            left, right = total_order(left), total_order(right)
         return _KERNELS[op](left, right)
-    if op in {Comparison.EQ, Comparison.NE}:
-        both = pc.and_(pc.is_nan(left), pc.is_nan(right))
-        same = pc.or_(pc.equal(left, right), both)
-        return same if op is Comparison.EQ else pc.invert(same)
-    if op in {Comparison.LT, Comparison.GT}:
-        return pc.invert(_compare_floats(op.inverse, left, right))
-    small, large = (left, right) if op is Comparison.LE else (right, left)
-    return pc.or_(pc.less_equal(small, large), pc.is_nan(large))
+    test = number_test(op, left.type, right)
+    if test is None:
+        return pa.nulls(len(left), pa.bool_())
+    op, constant = test
+    if constant.dtype.kind == "f":
+        return _KERNELS[op](left, right)
+    type_ = pa.from_numpy_dtype(constant.dtype)
+    return _KERNELS[op](left.view(type_), pa.scalar(constant.item(), type_))
+
+
+def _has_nan(values: pa.Array) -> bool:
+    return pc.any(pc.is_nan(values)).as_py() is True
+
+
+def total_order(values: pa.Array) -> pa.Array:
+    """Return integers that compare as floats do; nulls stay nulls."""
+    width = values.type.bit_width // 8
+    bits = values.view(pa.from_numpy_dtype(f"i{width}"))
+    data = bits.buffers()[1]
+    if data is None or not len(bits):
+        return bits
+    numbers = np.frombuffer(data, f"i{width}", len(bits), bits.offset * width)
+    least = np.iinfo(numbers.dtype).min
+    keys = np.where(numbers < 0, ~numbers | least, numbers)
+    keys[numbers == least] = 0
+    mask = np.asarray(bits.is_null()) if bits.null_count else None
+    return pa.array(keys, mask=mask)
 
 
 def _compare_nested(op: Comparison, left: pa.Array, right: pa.Array) -> pa.Array:
@@ -84,25 +107,46 @@ def _listed(values: pa.Array, rows: int) -> list[object]:
     return [values.as_py()] * rows if isinstance(values, pa.Scalar) else values.to_pylist()
 
 
-def as_number(op: Comparison, type_: pa.DataType, scalar: pa.Scalar) -> Number | None:
-    """Return a constant that values of a type can be compared with as numbers; None if none is."""
+def number_test(
+    op: Comparison, type_: pa.DataType, scalar: pa.Scalar
+) -> tuple[Comparison, Number] | None:
+    """Return a comparison with a number that says the same as one with a scalar; None if none does.
+
+    Floats are compared by their bits, for which the number is an integer, unless it is a float.
+    """
     ordinary = op not in {Comparison.DISTINCT, Comparison.NOT_DISTINCT} and scalar.is_valid
-    if not (ordinary and pt.is_primitive(type_)) or pt.is_boolean(type_) or pt.is_float16(type_):
+    if not (ordinary and pt.is_primitive(type_)) or pt.is_boolean(type_) or pt.is_interval(type_):
         return None
-    if pt.is_interval(type_):
-        return None
-    constant = scalar.as_py() if pt.is_integer(type_) or pt.is_floating(type_) else scalar.value
-    if isinstance(constant, float) and math.isnan(constant):
-        return None
-    kind = "f" if pt.is_floating(type_) else "u" if pt.is_unsigned_integer(type_) else "i"
-    number: Number = np.dtype(f"{kind}{type_.bit_width // 8}").type(constant)
-    return number
+    width = type_.bit_width // 8
+    if pt.is_floating(type_):
+        return _float_test(op, np.dtype(f"f{width}").type(scalar.as_py()))
+    constant = scalar.as_py() if pt.is_integer(type_) else scalar.value
+    kind = "u" if pt.is_unsigned_integer(type_) else "i"
+    number: Number = np.dtype(f"{kind}{width}").type(constant)
+    return op, number
+
+
+def _float_test(op: Comparison, constant: np.floating[Any]) -> tuple[Comparison, Number]:
+    signed, natural = f"i{constant.itemsize}", f"u{constant.itemsize}"
+    is_equality = op in {Comparison.EQ, Comparison.NE}
+    if constant == 0:
+        if is_equality:
+            return op, constant
+        if op in {Comparison.LT, Comparison.GE}:
+            # What is below zero has larger bits than -0.0, everything else has not.
+            constant = -np.abs(constant)
+            return op.mirrored, constant.view(natural)
+        return op, np.abs(constant).view(signed)
+    if is_equality or not np.signbit(constant):
+        return op, constant.view(signed)
+    return op.mirrored, constant.view(natural)
 
 
 def compare_numbers(
     op: Comparison, values: npt.NDArray[np.number], constant: np.number
 ) -> npt.NDArray[np.bool_]:
-    """Compare a NumPy column with one constant that is not NaN."""
+    """Compare a NumPy column with a constant, as whose type its values are seen."""
+    values = values.view(constant.dtype)
     match op:
         case Comparison.EQ:
             mask = values == constant
@@ -113,15 +157,15 @@ def compare_numbers(
         case Comparison.LE:
             mask = values <= constant
         case Comparison.GT:
-            mask = ~(values <= constant) if values.dtype.kind == "f" else values > constant
+            mask = values > constant
         case _:
-            mask = ~(values < constant) if values.dtype.kind == "f" else values >= constant
+            mask = values >= constant
     return np.asarray(mask, np.bool_)
 
 
 def contained(values: pa.Array, choices: pa.Array, *, negated: bool) -> pa.Array:
     """Tell which values are in the list, by the rules of SQL for nulls on either side."""
-    found = pc.is_in(values, value_set=choices.drop_null())
+    found = pc.is_in(_hashable(values), value_set=_hashable(choices.drop_null()))
     result = pc.invert(found) if negated else found
     if choices.null_count:
         # Not found among the known values, but it may equal the unknown one.
@@ -131,11 +175,18 @@ def contained(values: pa.Array, choices: pa.Array, *, negated: bool) -> pa.Array
     return result
 
 
+def _hashable(values: pa.Array) -> pa.Array:
+    """Return floats as their bits, of which Arrow takes no two for the same."""
+    if not pt.is_floating(values.type):
+        return values
+    return values.view(pa.from_numpy_dtype(f"u{values.type.bit_width // 8}"))
+
+
 def choices_of(scalars: list[pa.Scalar], type_: pa.DataType) -> pa.Array:
     """Make the array a membership test looks values up in."""
     choices = pa.array([scalar.as_py() for scalar in scalars], type_)
     if pt.is_floating(type_) and pc.any(pc.equal(choices, pa.scalar(0.0, type_))).as_py():
-        # Arrow hashes the two zeros apart.
+        # They are looked up by their bits.
         return pa.concat_arrays([choices, pa.array([0.0, -0.0], type_)])
     return choices
 

@@ -321,9 +321,10 @@ def _few(expression: In, values: pa.Array) -> _Mask | None:
 
 
 def _direct(op: Comparison, values: pa.Array, scalar: pa.Scalar) -> _Mask | None:
-    constant = compare.as_number(op, values.type, scalar)
-    if constant is None:
+    test = compare.number_test(op, values.type, scalar)
+    if test is None:
         return None
+    op, constant = test
     validity, data = values.buffers()
     if data is None:
         return np.zeros(len(values), np.bool_)

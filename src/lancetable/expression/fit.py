@@ -93,9 +93,11 @@ def _compare_unreachable(
 ) -> Expression:
     low, high = _bounds(type_)
     always, never = _always_and_never(operand, low, type_)
-    if math.isnan(place) or place > high:
+    is_nan = math.isnan(place)
+    is_below = is_nan and math.copysign(1.0, place) < 0
+    if (is_nan and not is_below) or place > high:
         return never if op in _UPPER or op is Comparison.EQ else always
-    if place < low:
+    if is_below or place < low:
         return always if op in _BEYOND else never
     if op is Comparison.EQ:
         return never

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from lancetable.expression.compare import Number, as_number
+from lancetable.expression.compare import Number, number_test
 from lancetable.expression.tree import (
     And,
     Column,
@@ -21,7 +21,7 @@ from lancetable.expression.tree import (
 
 
 class NumberTest(NamedTuple):
-    """A comparison of a column with a constant of its own type, as ``compare_numbers`` makes it."""
+    """A comparison of a column with a constant, as ``compare_numbers`` makes it."""
 
     column: str
     op: Comparison
@@ -48,6 +48,6 @@ def leading_tests(
 def _test_of(part: Expression, schema: pa.Schema) -> NumberTest | None:
     match part:
         case Compare(op, Column((name,)), Literal(scalar)):
-            constant = as_number(op, schema.field(name).type, scalar)
-            return None if constant is None else NumberTest(name, op, constant)
+            test = number_test(op, schema.field(name).type, scalar)
+            return None if test is None else NumberTest(name, *test)
     return None

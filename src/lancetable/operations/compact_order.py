@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancetable.errors import InputError
+from lancetable.expression.compare import total_order
 from lancetable.operations.compact_options import CompactOptions
 
 Order = npt.NDArray[np.int64]
@@ -20,6 +21,8 @@ _CURVE_BITS = 64
 
 def order_of(table: pa.Table, options: CompactOptions) -> Order:
     """Return the rows of a table, by number, in the order that is asked for; nulls come last.
+
+    Floats are in the order of predicates: -NaN first, NaN last.
 
     Raises:
         InputError: a column has a type that cannot be sorted.
@@ -37,6 +40,8 @@ def _keys(table: pa.Table, names: Sequence[str]) -> list[pa.ChunkedArray]:
             column = column.cast(column.type.value_type)
         if pa.types.is_nested(column.type) or pa.types.is_null(column.type):
             raise InputError(f"rows cannot be sorted by column {name!r} of type {column.type}")
+        if pa.types.is_floating(column.type):
+            column = pa.chunked_array([total_order(chunk) for chunk in column.chunks] or [[]])
         keys.append(column)
     return keys
 

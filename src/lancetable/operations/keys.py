@@ -4,7 +4,7 @@
 type                      form
 ========================  ====================================
 whole numbers, times      int64; unsigned ones uint64
-floating point            the bits of a double, one zero, one NaN
+floating point            the bits of a double, one zero
 text, bytes, decimals     bytes
 ========================  ====================================
 
@@ -83,7 +83,6 @@ def _bits(array: pa.Array) -> pa.Array:
     if _types.is_float16(array.type):
         array = array.cast(pa.float32())
     values = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
-    values = np.where(np.isnan(values), np.nan, values)
     return pa.array(values.view(np.int64), mask=mask)
 
 

@@ -53,5 +53,5 @@ def column_tests(
 
 
 def _packed(field: Field, tests: Sequence[NumberTest]) -> ColumnTests:
-    packed = [Test(_SIGNS[test.op], test.constant.item()) for test in tests]
-    return ColumnTests(Projection([field]), packed_tests(tests[0].constant.dtype, packed))
+    packed = [Test(_SIGNS[test.op], test.constant) for test in tests]
+    return ColumnTests(Projection([field]), packed_tests(packed))

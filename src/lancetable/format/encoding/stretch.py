@@ -8,7 +8,7 @@ say what is wrong if something is.
 import ctypes
 import struct
 from array import array
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,14 +26,14 @@ _SIGNATURES = {
     "lt_stretch_values": (COUNT, (POINTER,) + (COUNT,) * 4 + (POINTER,) * 2),
     "lt_stretch_list_room": (COUNT, (POINTER,) + (COUNT,) * 3 + (POINTER,)),
     "lt_stretch_lists": (COUNT, (POINTER,) + (COUNT,) * 4 + (POINTER,) * 5 + (COUNT,)),
-    "lt_stretch_compare": (COUNT, (POINTER,) + (COUNT,) * 5 + (POINTER, COUNT, POINTER)),
+    "lt_stretch_compare": (COUNT, (POINTER,) + (COUNT,) * 4 + (POINTER, COUNT, POINTER)),
 }
 _DLL = declared(_SIGNATURES)
 
 _PLAIN = {Values.FLAT, Values.BITS, Values.PACKED}
-_KINDS = {"i": (0, "<qqq"), "u": (1, "<qqQ"), "f": (2, "<qqd")}
+_KINDS = {"i": (0, "<qqqq"), "u": (1, "<qqqQ"), "f": (2, "<qqqd")}
 _OPERATORS = {"<": (0, 0), "<=": (1, 0), "==": (2, 0), ">=": (0, 1), ">": (1, 1), "!=": (2, 1)}
-"""The comparison, and whether its opposite is meant: NaN is above every number."""
+"""The comparison, and whether its opposite is meant."""
 
 
 class Records(NamedTuple):
@@ -45,26 +45,30 @@ class Records(NamedTuple):
 
 
 class Test(NamedTuple):
-    """A comparison of every value with a constant of the same type, which is not NaN."""
+    """A comparison of every value with a constant.
+
+    The values are of the type of the constant, or floats whose bits are compared as integers.
+    """
 
     operator: str
-    constant: int | float
+    constant: np.integer[Any] | np.floating[Any]
 
 
 class Tests(NamedTuple):
     """Comparisons of one column, all of which a row has to pass."""
 
-    type_: int
     width: int
     length: int
     packed: bytes
 
 
-def packed_tests(dtype: "np.dtype[np.generic]", tests: list[Test]) -> Tests:
-    """Return tests of values of a type as compiled code reads them."""
-    code, layout = _KINDS[dtype.kind]
-    packed = [struct.pack(layout, *_OPERATORS[one.operator], one.constant) for one in tests]
-    return Tests(code, dtype.itemsize, len(tests), b"".join(packed))
+def packed_tests(tests: list[Test]) -> Tests:
+    """Return tests of values of one width as compiled code reads them."""
+    packed = []
+    for operator, constant in tests:
+        code, layout = _KINDS[constant.dtype.kind]
+        packed.append(struct.pack(layout, code, *_OPERATORS[operator], constant.item()))
+    return Tests(tests[0].constant.itemsize, len(tests), b"".join(packed))
 
 
 def is_stretch(kind: Kind) -> bool:
@@ -146,7 +150,6 @@ def match_stretch(records: Records, rows: range, tests: Tests) -> tuple[Mask, in
         len(records.pages),
         rows.start,
         rows.stop,
-        tests.type_,
         tests.width,
         tests.packed,
         tests.length,

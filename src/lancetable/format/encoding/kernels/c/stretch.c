@@ -16,9 +16,9 @@ enum { BLOCK = 1024, MOST_VALUES = 1 << 15 };
 enum { SIGNED, UNSIGNED, REAL };
 enum { LESS, LESS_OR_EQUAL, EQUAL };
 
-/* A comparison with a constant, or its opposite, which is true of NaN where the other is not. */
+/* A comparison with a constant of a type, or its opposite. */
 typedef struct {
-  int64_t op, is_opposite;
+  int64_t type, op, is_opposite;
   union {
     int64_t whole;
     uint64_t natural;
@@ -316,9 +316,9 @@ TEST(f64, double, real)
     return 0;
 
 /* Values that are aligned for their type. */
-static int compare(const void *values, int64_t type, int64_t width, int64_t count,
-                   const test_t *test, int is_first, uint8_t *mask) {
-  switch (type * 16 + width) {
+static int compare(const void *values, int64_t width, int64_t count, const test_t *test,
+                   int is_first, uint8_t *mask) {
+  switch (test->type * 16 + width) {
     CASE(SIGNED, 1, i8, int8_t)
     CASE(SIGNED, 2, i16, int16_t)
     CASE(SIGNED, 4, i32, int32_t)
@@ -348,8 +348,7 @@ static int64_t ones(const uint8_t *mask, int64_t count) {
 /* Which of the rows `start` to `stop` of a column pass all tests, a byte for each; a null passes
  * none. Returns how many do. */
 int64_t lt_stretch_compare(const page_t *pages, int64_t count, int64_t start, int64_t stop,
-                           int64_t type, int64_t width, const test_t *tests, int64_t test_count,
-                           uint8_t *mask) {
+                           int64_t width, const test_t *tests, int64_t test_count, uint8_t *mask) {
   uint64_t block[BLOCK];
   uint8_t bits[MOST_VALUES / 8 + 1];
   walk_t walk = {pages, pages + count, start, stop, -1};
@@ -372,7 +371,7 @@ int64_t lt_stretch_compare(const page_t *pages, int64_t count, int64_t start, in
       const void *values = from + first * width;
       if (!is_aligned) values = memcpy(block, values, (size_t)(size * width));
       for (int64_t i = 0; i < test_count; i++)
-        if (compare(values, type, width, size, tests + i, i == 0, mask + first)) return -1;
+        if (compare(values, width, size, tests + i, i == 0, mask + first)) return -1;
     }
     if (page->def_kind) {
       if (present(page, &part, bits) < 0) return -1;
