@@ -24,7 +24,7 @@ from lancetable.format.encoding.kernels.foreign import (
     declare,
 )
 
-ABI = 10
+ABI = 11
 FOLDER = __file__.replace("\\", "/").rpartition("/")[0]
 ENDING = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
 PATH = f"{FOLDER}/_kernels.{ENDING}"
