@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+from threading import Thread
 
 import pytest
 
+import lancetable
 from lancetable.errors import UnsupportedError
 from lancetable.spark import java
 from tests.conftest import ROOT
@@ -88,6 +90,45 @@ import lancetable.spark
         "UnsupportedError: lancetable.spark needs PySpark 4.1 or newer, and 4.0.2 is installed; "
         "run 'pip install \"pyspark>=4.1\"' and use a Spark of that release"
     )
+
+
+def test_a_new_thread_and_a_new_connection_know_the_format(spark, tmp_path):
+    path = str(tmp_path / "t")
+    thread = Thread(target=lambda: spark.range(2).write.format("lance").mode("append").save(path))
+    thread.start()
+    thread.join()
+    assert lancetable.open_table(path).count() == 2
+    # What Ctrl-C in a job does to the connection of a thread.
+    spark.sparkContext._gateway._gateway_client.get_thread_connection().close()
+    spark.range(3).write.format("lance").mode("append").save(path)
+    assert spark.read.format("lance").load(path).count() == 5
+
+
+@pytest.mark.soak
+def test_writes_go_on_after_an_interrupt(tmp_path):
+    program = """
+import os, signal, threading
+from lancetable.spark import session
+spark = session(master="local[2]", memory="1g")
+spark.range(5).write.format("lance").mode("append").save("t")
+threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    spark.range(10**12).selectExpr("sum(id % 7)").collect()
+except KeyboardInterrupt:
+    spark.sparkContext.cancelAllJobs()
+    spark.range(5).write.format("lance").mode("append").save("t")
+    print(spark.read.format("lance").load("t").count())
+spark.stop()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.stdout.split() == ["10"], done.stderr
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Types on their way between a table and Spark: nothing is lost, or it is said."""
 
+from datetime import time
 from decimal import Decimal
 
 import numpy as np
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as st
 
+import lancetable
 from lancetable.errors import InputError, SchemaError
 from lancetable.format.schema.types import schema_from_arrow
 from lancetable.spark.casts import plan_read, plan_write
@@ -224,3 +226,12 @@ def test_hints_name_types_that_spark_does_not_have():
         to_table(spark, {"v": "float33[4]"})
     with pytest.raises(InputError, match="nothing"):
         to_table(spark, {"nothing": "int8"})
+
+
+def test_rows_with_a_time_of_day_are_counted_and_grouped(either, tmp_path):
+    path = str(tmp_path / "t")
+    times = pa.array([time(1, 2, 3), None, time(1, 2, 3)], pa.time64("us"))
+    lancetable.create_table(path, pa.table({"id": [1, 2, 3], "t": times}))
+    frame = either.read.format("lance").load(path)
+    assert frame.count() == 3
+    assert dict(map(tuple, frame.groupBy("t").count().collect())) == {time(1, 2, 3): 2, None: 1}

@@ -11,22 +11,27 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-SETTINGS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
-"""With any other value Spark measures every row that it sends to Python, and writes take three
-times as long."""
+SETTINGS = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.timeType.enabled": "true",
+}
+"""With another value of the first Spark measures every row that it sends to Python, and writes take
+three times as long; without the second it cannot count or group rows with a time of day."""
 
 
 def register(spark: "SparkSession", *, settings: bool = True) -> dict[str, str]:
     """Make ``format("lance")`` known to a session, and set what it needs; return what was set.
 
-    Spark looks for sources written in Python in the session that is active in a thread, and a new
-    thread has none: call this in each thread of your own that reads or writes.
+    The session becomes the active one of this thread and of threads that are started later.
 
     Args:
         spark: a session, classic or Connect.
         settings: set the session's settings as well; those that are set already stay.
     """
-    _activate(spark)
+    if not is_connect(spark):
+        from lancetable.spark.active import activate  # noqa: PLC0415 - a client of Connect has no py4j
+
+        activate(spark)
     spark.dataSource.register(LanceSource)
     done = {}
     if settings:
@@ -37,10 +42,3 @@ def register(spark: "SparkSession", *, settings: bool = True) -> dict[str, str]:
     for name, wanted in done.items():
         _log.info("set %s=%s", name, wanted)
     return done
-
-
-def _activate(spark: "SparkSession") -> None:
-    """Make a session the active one of this thread; sessions over Connect need none."""
-    if not is_connect(spark):
-        sessions = getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession")  # noqa: SLF001
-        sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001 - no other way from Python
