@@ -202,6 +202,20 @@ def test_pylance_goes_on_where_we_compacted(tmp_path: Path, stable: bool) -> Non
 
 
 @pytest.mark.parametrize("stable", [False, True])
+def test_pylance_reads_files_of_limited_bytes(tmp_path: Path, stable: bool) -> None:
+    path = tmp_path / "t"
+    for number in range(6):
+        rows = rows_of(500 * number, 500 * number + 500)
+        lance.write_dataset(rows, str(path), mode="append", enable_stable_row_ids=stable)
+    lance.dataset(str(path)).delete("id % 5 = 1")
+    table = lt.open_table(path)
+    most = 3 * max(one.files[0].size or 0 for one in table.fragments)
+    assert table.compact(max_bytes_per_file=most).fragments_added == 2
+    assert max(one.files[0].size or 0 for one in table.fragments) <= most
+    same(path)
+
+
+@pytest.mark.parametrize("stable", [False, True])
 def test_we_go_on_where_pylance_compacted(tmp_path: Path, stable: bool) -> None:
     path = tmp_path / "t"
     indexed(path, stable=stable).optimize.compact_files(target_rows_per_fragment=120)

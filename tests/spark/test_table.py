@@ -220,7 +220,8 @@ def test_compaction_runs_on_workers(table, path):
     assert table.optimize().explain() == lancetable.open_table(path).explain_compact()
     expected = rows(path)
     assert table.optimize().where("id = 99").executeCompaction().collect()[0]["numRows"] == 0
-    done = table.optimize(target_rows=100).executeCompaction().collect()[0]
+    optimize = table.optimize(target_rows=100, max_bytes_per_file=1 << 30)
+    done = optimize.executeCompaction().collect()[0]
     assert (done["version"], done["numFragmentsAdded"], done["numDeletedRows"]) == (5, 1, 1)
     assert rows(path) == expected
     assert len(lancetable.open_table(path).fragments) == 1

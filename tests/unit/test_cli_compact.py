@@ -30,6 +30,9 @@ def table(tmp_path: Path) -> lt.Table:
 def test_a_dry_run_shows_the_plan(table: lt.Table) -> None:
     text = run("compact", table.uri, "--dry-run", "--target-rows", "100")
     assert "4 of 4 fragments become 1, 26 rows" in text
+    size = max(one.files[0].size or 0 for one in table.fragments)
+    text = run("compact", table.uri, "--dry-run", "--max-bytes-per-file", str(2 * size))
+    assert "4 of 4 fragments become 2, 26 rows" in text
     told: dict[str, Any] = json.loads(run("compact", table.uri, "--dry-run", "--json"))
     assert (told["fragments_removed"], told["is_dry_run"]) == (4, True)
     assert table.refresh().version == 5

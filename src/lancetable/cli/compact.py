@@ -19,6 +19,9 @@ TargetRows = Annotated[
 TargetBytes = Annotated[
     int | None, typer.Option(min=1, help="Leave fragments with more bytes as they are.")
 ]
+MaxBytesPerFile = Annotated[
+    int | None, typer.Option(min=1, help="About the most bytes of a new data file.")
+]
 DeletedShare = Annotated[
     float | None,
     typer.Option(min=0, max=1, help="Write a fragment anew when more of it is deleted."),
@@ -43,6 +46,7 @@ def compact(  # noqa: PLR0913 - each has a default
     where: Where = None,
     target_rows: TargetRows = None,
     target_bytes: TargetBytes = None,
+    max_bytes_per_file: MaxBytesPerFile = None,
     deleted_share: DeletedShare = None,
     sort_by: SortBy = None,
     z_order_by: ZOrderBy = None,
@@ -59,6 +63,7 @@ def compact(  # noqa: PLR0913 - each has a default
     given = {
         "target_rows": target_rows,
         "target_bytes": target_bytes,
+        "max_bytes_per_file": max_bytes_per_file,
         "deleted_share": deleted_share,
         "sort_by": split_columns(sort_by),
         "z_order_by": split_columns(z_order_by),

@@ -28,6 +28,7 @@ class CompactSettings(TypedDict, total=False):
 
     target_rows: int
     target_bytes: int
+    max_bytes_per_file: int | None
     deleted_share: float
     sort_by: Sequence[str]
     z_order_by: Sequence[str]
@@ -46,6 +47,10 @@ class CompactOptions:
 
     target_bytes: int = 4096 * MiB
     """The same for the bytes of their files: larger fragments are not joined with others."""
+
+    max_bytes_per_file: int | None = None
+    """About the most bytes of a new data file, judged by the sizes of the files it replaces; None
+    for no limit of its own. A larger fragment is not split unless it is rewritten anyway."""
 
     deleted_share: float = 0.1
     """A fragment of which a larger share is deleted is written anew, even alone."""
@@ -78,6 +83,9 @@ class CompactOptions:
         for name in ("target_rows", "target_bytes", "threads"):
             if not _is_number(getattr(self, name), int) or getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)!r}; give a number from 1")
+        most = self.max_bytes_per_file
+        if most is not None and (not _is_number(most, int) or most < 1):
+            raise InputError(f"max_bytes_per_file is {most!r}; give a number from 1, or None")
         if not _is_number(self.memory_bytes, int) or self.memory_bytes < _LEAST_MEMORY:
             raise InputError(
                 f"memory_bytes is {self.memory_bytes!r}; give at least {_LEAST_MEMORY}"

@@ -177,6 +177,25 @@ class _Sight(NamedTuple):
     is_small: bool
     key: tuple[int, frozenset[str]] | None
 
+    @property
+    def live_bytes(self) -> int:
+        """About how many bytes the live rows take."""
+        return -(-self.bytes_ * self.live // max(self.fragment.physical_rows, 1))
+
+
+class _Held(NamedTuple):
+    """How much a group has so far."""
+
+    rows: int = 0
+    bytes_: int = 0
+    live_bytes: int = 0
+
+    def plus(self, one: _Sight) -> "_Held":
+        """Return the same with one more fragment."""
+        return _Held(
+            self.rows + one.live, self.bytes_ + one.bytes_, self.live_bytes + one.live_bytes
+        )
+
 
 def _sights(
     snapshot: Snapshot,
@@ -225,32 +244,36 @@ def _groups(
     """Cut neighbours into groups that are large enough."""
     enough = options.target_rows if most is None else most
     runs: list[list[_Sight]] = [[]]
-    rows = bytes_ = 0
+    held = _Held()
     for one in sights:
-        if runs[-1] and _overflows(one, rows, bytes_, options, most):
+        if runs[-1] and _overflows(held.plus(one), options, most):
             runs.append([])
-            rows = bytes_ = 0
+            held = _Held()
         runs[-1].append(one)
-        rows, bytes_ = rows + one.live, bytes_ + one.bytes_
-        if rows >= enough or bytes_ >= options.target_bytes:
+        held = held.plus(one)
+        if held.rows >= enough or held.bytes_ >= options.target_bytes:
             runs.append([])
-            rows = bytes_ = 0
-    if most is None and len(runs) > 1 and runs[-1] and 2 * rows < options.target_rows:
-        last = runs.pop()
-        runs[-1] += last
+            held = _Held()
+    if most is None and len(runs) > 1 and runs[-1] and 2 * held.rows < options.target_rows:
+        before = sum(one.live_bytes for one in runs[-2])
+        if _fits_a_file(before + held.live_bytes, options):
+            last = runs.pop()
+            runs[-1] += last
     for run in runs:
         group = _group(run, options)
         if run and (options.is_sorted or _is_worth_it(run, group, options)):
             yield group
 
 
-def _overflows(
-    one: _Sight, rows: int, bytes_: int, options: CompactOptions, most: int | None
-) -> bool:
-    """Say whether a fragment does not go with those before it."""
+def _overflows(held: _Held, options: CompactOptions, most: int | None) -> bool:
+    """Say whether a group has too much."""
     if most is not None:
-        return rows + one.live > most
-    return bytes_ + one.bytes_ > 2 * options.target_bytes
+        return held.rows > most
+    return held.bytes_ > 2 * options.target_bytes or not _fits_a_file(held.live_bytes, options)
+
+
+def _fits_a_file(bytes_: int, options: CompactOptions) -> bool:
+    return options.max_bytes_per_file is None or bytes_ <= options.max_bytes_per_file
 
 
 def _group(run: Sequence[_Sight], options: CompactOptions) -> CompactGroup:
@@ -258,8 +281,12 @@ def _group(run: Sequence[_Sight], options: CompactOptions) -> CompactGroup:
     stored = sum(one.fragment.physical_rows for one in run)
     bytes_ = sum(one.bytes_ for one in run)
     new = max(round(rows / options.target_rows), round(bytes_ / options.target_bytes), 1)
+    new = min(new, len(run))
+    if options.max_bytes_per_file is not None:
+        live_bytes = sum(one.live_bytes for one in run)
+        new = max(new, -(-live_bytes // options.max_bytes_per_file))
     fragments = tuple(one.fragment for one in run)
-    return CompactGroup(fragments, rows, stored - rows, bytes_, min(new, rows, len(run)))
+    return CompactGroup(fragments, rows, stored - rows, bytes_, min(new, rows))
 
 
 def _is_worth_it(run: Sequence[_Sight], group: CompactGroup, options: CompactOptions) -> bool:

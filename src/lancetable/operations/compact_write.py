@@ -110,9 +110,15 @@ def _copied(task: CompactTask, options: WriteOptions) -> list[Fragment] | None:
 
 def _write_options(task: CompactTask, columns: int) -> WriteOptions:
     share = task.options.task_bytes // _SHARES
+    limit = 2 * task.options.target_bytes
+    most = task.options.max_bytes_per_file
+    if most is not None:
+        # Values that wait for their page count as they are, the written ones as they are encoded.
+        share = min(share, max(most // _SHARES, MiB))
+        limit = min(limit, most + share)
     wanted = WriteOptions(
         max_rows_per_file=task.rows_per_file,
-        max_bytes_per_file=2 * task.options.target_bytes,
+        max_bytes_per_file=limit,
         page_bytes=min(max(share // max(columns, 1), LEAST_SHARED), _MOST_PAGE),
         pending_bytes=share,
     )

@@ -46,7 +46,8 @@ class CompactingTable(WritingTable):
             commit_message: a note for the history.
             properties: further notes for the history.
             **settings: ``target_rows``, ``target_bytes``, ``deleted_share``: which fragments are
-                worth it; ``sort_by``, ``z_order_by``: columns to order the rows by;
+                worth it; ``max_bytes_per_file``: about the most bytes of a new data file;
+                ``sort_by``, ``z_order_by``: columns to order the rows by;
                 ``indices``: ``reuse``, ``remap`` or ``uncover``; ``memory_bytes``, ``threads``:
                 what the work may take; ``copy_pages``: whether encoded pages may be copied.
 

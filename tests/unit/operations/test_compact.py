@@ -1,5 +1,6 @@
 """Compaction: which fragments, the same rows, and what others do meanwhile."""
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,54 @@ def test_bytes_limit_what_is_joined(tmp_path: Path) -> None:
     assert not plan_for(table._snapshot, options=CompactOptions(target_bytes=size)).groups
     planned = plan_for(table._snapshot, options=CompactOptions(target_bytes=2 * size))
     assert [len(one.fragments) for one in planned.groups] == [2, 2]
+
+
+def sizes(table: lt.Table) -> list[int]:
+    return [one.files[0].size or 0 for one in table.fragments]
+
+
+def noise(first: int, rows: int) -> pa.Table:
+    chance = random.Random(first)
+    return pa.table(
+        {"id": range(first, first + rows), "b": [chance.randbytes(1000) for _ in range(rows)]}
+    )
+
+
+@pytest.mark.parametrize("copy_pages", [False, True])
+def test_bytes_of_new_files_are_limited(tmp_path: Path, copy_pages: bool) -> None:
+    table = lt.create_table(tmp_path / "t", noise(0, 200))
+    for number in range(1, 12):
+        table.append(noise(200 * number, 200))
+    most = 4 * max(sizes(table))
+    done = table.compact(max_bytes_per_file=most, copy_pages=copy_pages)
+    assert (done.fragments_removed, done.fragments_added) == (12, 3)
+    assert all(0.9 * most < size <= most for size in sizes(table))
+    assert ids(table) == list(range(2400))
+    again = table.compact(max_bytes_per_file=most, copy_pages=copy_pages)
+    assert not again.is_new_version
+
+
+def test_a_limit_of_bytes_splits_what_is_written_anyway(tmp_path: Path) -> None:
+    table = lt.create_table(tmp_path / "t", noise(0, 2000))
+    (whole,) = sizes(table)
+    assert not table.compact(max_bytes_per_file=whole // 4).is_new_version
+    table.delete("id % 2 = 0")
+    assert table.compact(max_bytes_per_file=whole // 4).fragments_added in {2, 3}
+    assert max(sizes(table)) <= whole // 4 * 1.05
+    expected = list(range(1, 2000, 2))
+    assert ids(table) == expected
+    table.compact(sort_by=["b"], max_bytes_per_file=whole // 8)
+    assert max(sizes(table)) <= whole // 8 * 1.05
+    assert sorted(ids(table)) == expected
+
+
+def test_values_that_compress_well_fill_files_to_the_limit(tmp_path: Path) -> None:
+    rows = pa.table({"id": range(50_000), "s": ["the same long text again " * 4] * 50_000})
+    table = lt.create_table(tmp_path / "t", rows)
+    table.append(rows)
+    most = sum(sizes(table))
+    assert most < rows.nbytes // 4
+    assert table.compact(max_bytes_per_file=most, copy_pages=False).fragments_added == 1
 
 
 def test_where_limits_the_fragments(tmp_path: Path) -> None:
@@ -255,6 +304,7 @@ def test_deleted_rows_of_a_landed_compaction_are_found_again(tmp_path: Path) -> 
     [
         {"target_rows": 0},
         {"target_bytes": 0},
+        {"max_bytes_per_file": 0},
         {"deleted_share": 1.5},
         {"threads": 0},
         {"memory_bytes": 1},
@@ -301,6 +351,12 @@ def test_settings_that_are_no_numbers_are_refused(tmp_path: Path, name: str, val
     compact: Any = make(tmp_path / "t", fragments=1).compact
     with pytest.raises(lt.InputError, match=name):
         compact(**{name: value})
+
+
+@pytest.mark.parametrize("value", ["a", [], True, -1, 1.5])
+def test_a_limit_of_bytes_that_is_no_number_is_refused(tmp_path: Path, value: Any) -> None:
+    with pytest.raises(lt.InputError, match="max_bytes_per_file"):
+        make(tmp_path / "t", fragments=1).compact(max_bytes_per_file=value)
 
 
 @pytest.mark.parametrize("name", ["sort_by", "z_order_by"])
