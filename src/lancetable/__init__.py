@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from lancetable.commit.options import CommitOptions
     from lancetable.commit.refs import BranchInfo, TagInfo
     from lancetable.commit.versions import VersionInfo
+    from lancetable.fragment.progress import WriteProgress
     from lancetable.fragment.writer import WriteOptions
     from lancetable.operations.add_columns import FunctionOptions
     from lancetable.operations.casts import CastNote
@@ -119,6 +120,7 @@ __all__ = [
     "VersionInfo",
     "VersionNotFoundError",
     "WriteOptions",
+    "WriteProgress",
     "WriteResult",
     "__version__",
     "check_table",
@@ -163,6 +165,7 @@ _HOMES = {
     "UpdateResult": "lancetable.operations.changes",
     "VersionInfo": "lancetable.commit.versions",
     "WriteOptions": "lancetable.fragment.writer",
+    "WriteProgress": "lancetable.fragment.progress",
     "WriteResult": "lancetable.operations.write",
     "check_table": "lancetable.table.rescue",
     "create_table": "lancetable.table",

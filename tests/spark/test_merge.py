@@ -8,6 +8,7 @@ import pytest
 
 import lancetable
 from lancetable.errors import InputError
+from lancetable.operations.changes import ChangeOptions
 from lancetable.spark import LanceTable
 
 SCHEMA = pa.schema(
@@ -110,6 +111,18 @@ def test_nothing_is_left_behind_by_a_merge_that_fails(spark, pair, tmp_path, joi
         merge_in_spark(table, frame_of(spark, twice), join)
     assert sorted(path.name for path in (tmp_path / "spark" / "data").iterdir()) == before
     assert lancetable.open_table(pair[0]).version == table.snapshot().version == 5
+
+
+@pytest.mark.parametrize("join", ["driver", "cluster"])
+def test_the_progress_of_tasks_is_not_reported(spark, pair, join):
+    def refuse(progress):
+        raise AssertionError(f"called with {progress}")
+
+    change = ChangeOptions(write=lancetable.WriteOptions(progress=refuse))
+    table = LanceTable.forPath(spark, pair[0])
+    rows = frame_of(spark, [{"id": 500, "part": "a", "n": 1, "v": [0.0, 0.5]}])
+    table.merge(rows, ["id", "part"], change, join=join).whenNotMatchedInsertAll().execute()
+    assert lancetable.open_table(pair[0]).count("id = 500") == 1
 
 
 def test_columns_are_added_by_a_joined_merge(spark, pair):

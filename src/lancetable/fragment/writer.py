@@ -7,7 +7,7 @@ pages of one file. When anything fails, the files written so far are removed.
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from lancetable.file.payloads import sidecar_path
 from lancetable.file.writer import FileWriteOptions, FileWriter, WrittenFile
 from lancetable.format.manifest import DataFile, Fragment
 from lancetable.format.schema.model import Schema
+from lancetable.fragment.progress import ProgressCallback, RunningTotal, WriteProgress
 from lancetable.store import Bytes, Store, WritableFile
 
 _SLICES_PER_FILE = 8
@@ -39,6 +40,12 @@ class WriteOptions:
     """How much of all columns may wait in memory for their pages."""
     bases: tuple[str, ...] = ()
     """Names or paths of base paths of the table, which new files of rows go to in turn."""
+    progress: ProgressCallback | None = None
+    """Called with a ``WriteProgress`` while rows are written, by one thread at a time.
+
+    It stays in its process: pickled options have none, so that tasks on Spark do not call it. An
+    exception that it raises ends the write, removes its files and reaches the caller unchanged.
+    """
 
     def __post_init__(self) -> None:
         for name in ("max_rows_per_file", "max_bytes_per_file", "page_bytes", "pending_bytes"):
@@ -46,6 +53,21 @@ class WriteOptions:
                 raise InputError(f"{name} is {getattr(self, name)}; give a number from 1")
         if self.storage_version is not None:
             file_version(self.storage_version)
+        if self.progress is not None and not callable(self.progress):
+            raise InputError(
+                f"progress is {self.progress!r}; give a function of one WriteProgress, or None"
+            )
+
+    def __reduce__(self) -> "tuple[type[WriteOptions], tuple[object, ...]]":
+        values = (getattr(self, one.name) for one in fields(self) if one.name != "progress")
+        return type(self), tuple(values)
+
+
+def with_total(options: WriteOptions) -> WriteOptions:
+    """Return the options of one write, whose tasks report their progress together."""
+    if options.progress is None or isinstance(options.progress, RunningTotal):
+        return options
+    return replace(options, progress=RunningTotal(options.progress))
 
 
 class WriteTarget(NamedTuple):
@@ -130,7 +152,7 @@ def write_fragments(
         InputError: a column that must not be null holds nulls.
         StoreError: the files cannot be written.
     """
-    rolling = _Rolling(schema, target, options)
+    rolling = _Rolling(schema, target, with_total(options))
     try:
         for batch in batches:
             rolling.write(batch)
@@ -208,6 +230,7 @@ class _Rolling:
         self._version = file_version(options.storage_version or str(V2_1))
         self._writer: FileWriter | None = None
         self._name = ""
+        self._reported_bytes = 0
         self.fragments: list[Fragment] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -218,6 +241,7 @@ class _Rolling:
                     self._version, self._name, self._schema, self._target, self._options
                 )
             self._writer.write(part)
+            self._report(self._writer.bytes_written, rows=part.num_rows)
             if self._is_full(self._writer):
                 self.roll()
 
@@ -250,6 +274,15 @@ class _Rolling:
         self._writer = None
         self.fragments.append(new_fragment(self._name, written, self._target))
         self._target = self._target.turned(1)
+        self._report(written.size, files=1)
+        self._reported_bytes = 0
+
+    def _report(self, bytes_of_file: int, *, rows: int = 0, files: int = 0) -> None:
+        """Report what was written since the last call."""
+        if self._options.progress is not None:
+            new = bytes_of_file - self._reported_bytes
+            self._reported_bytes = bytes_of_file
+            self._options.progress(WriteProgress(rows, new, files))
 
     def abort(self) -> None:
         """Remove all files."""

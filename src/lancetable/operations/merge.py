@@ -24,6 +24,7 @@ from lancetable.commit.transaction import KeyFilter, Merge, Update
 from lancetable.errors import ConflictError, InputError
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
+from lancetable.fragment.writer import with_total
 from lancetable.operations.changes import ChangeOptions, Merged, MergeResult
 from lancetable.operations.clauses import Clause, bind_clauses
 from lancetable.operations.delete import affected_rows
@@ -204,7 +205,7 @@ def _plan(snapshot: Snapshot, job: _Job) -> MergePlan:
         job.on,
         job.keys,
         bind_clauses(job.clauses, schema, job.plan.kept),
-        options.change.write,
+        with_total(options.change.write),
         options.change.runner,
         options.memory_limit,
         options.allows_duplicates,

@@ -21,7 +21,7 @@ from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import with_payloads
 from lancetable.fragment.projection import SYSTEM_COLUMNS
 from lancetable.fragment.readers import Readers
-from lancetable.fragment.writer import WriteOptions, remove_fragments
+from lancetable.fragment.writer import WriteOptions, remove_fragments, with_total
 from lancetable.operations.assign import Assignment, bind_assignments, parse_assignments
 from lancetable.operations.changes import DEFAULTS, ChangeOptions, Updated, UpdateResult
 from lancetable.operations.delete import affected_rows, mark_all
@@ -134,7 +134,7 @@ def _move(
     values: Mapping[str, Expression],
     options: ChangeOptions,
 ) -> list[Fragment]:
-    tasks = plan_moves(snapshot, found, values, options.write)
+    tasks = plan_moves(snapshot, found, values, with_total(options.write))
     written = run_steps(
         options.runner,
         write_changed,

@@ -22,7 +22,7 @@ from lancetable.format.manifest.roaring import encode_bitmap
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.types import without_extensions
 from lancetable.fragment.readers import Readers
-from lancetable.fragment.writer import WriteOptions, remove_fragments
+from lancetable.fragment.writer import WriteOptions, remove_fragments, with_total
 from lancetable.operations.assign import Assignment, parse_assignments
 from lancetable.operations.changes import DEFAULTS, ChangeOptions, Updated, UpdateResult
 from lancetable.operations.match import Found, find_all, plan_find
@@ -82,11 +82,12 @@ def _attempt(
         return Updated(snapshot, UpdateResult(snapshot.version, is_new_version=False))
     target = target_of(snapshot)
     written: list[Fragment] = []
+    write = with_total(options.write)
     with keep_or_remove(written, target):
         changed = run_steps(
             options.runner,
             rewrite_columns,
-            [_task(snapshot, one, values, options) for one in found],
+            [_task(snapshot, one, values, write) for one in found],
             lambda fragment: remove_fragments([last_file(fragment)], target),
         )
         written += map(last_file, changed)
@@ -104,9 +105,9 @@ def _attempt(
 
 
 def _task(
-    snapshot: Snapshot, one: Found, values: Mapping[str, Expression], options: ChangeOptions
+    snapshot: Snapshot, one: Found, values: Mapping[str, Expression], write: WriteOptions
 ) -> RewriteTask:
-    return RewriteTask(part_of(snapshot, [one.fragment]), one.rows, values, options.write)
+    return RewriteTask(part_of(snapshot, [one.fragment]), one.rows, values, write)
 
 
 def rewrite_columns(task: RewriteTask) -> Fragment:

@@ -25,6 +25,7 @@ from lancetable.fragment.writer import (
     WriteOptions,
     WriteTarget,
     remove_fragments,
+    with_total,
     write_fragments,
 )
 from lancetable.operations.casts import CastNote
@@ -106,6 +107,7 @@ def write_source(
         InputError: a value does not fit its column.
         StoreError: the files cannot be written.
     """
+    options = with_total(options)
     table, each = source.table, options.max_rows_per_file
     if table is None or table.num_rows <= each or table.nbytes > options.max_bytes_per_file:
         batches = map(fitted.apply, _at_work(source.batches))
@@ -176,6 +178,8 @@ def table_options(manifest: Manifest, options: WriteOptions) -> WriteOptions:
             f"the table keeps data files of version {version}; version {options.storage_version} "
             "can be asked for when a table is created or overwritten"
         )
+    if options.progress is not None:
+        return replace(options, storage_version=version)
     return _of_version(options, version)
 
 

@@ -3,7 +3,7 @@
 Arguments are not looked at while all goes well. Only when a call ends in an error that is not one
 of the library's are they compared with what the function says it takes; if one does not fit, the
 caller is told so in place of a traceback from deep inside. If all fit, the error is a fault of the
-library and is left as it is.
+library and is left as it is. So is an exception that the caller's own progress callback raised.
 """
 
 from collections.abc import Callable
@@ -26,9 +26,12 @@ def explains(function: Callable[Arguments, Result]) -> Callable[Arguments, Resul
             return function(*args, **kwargs)
         except LanceTableError:
             raise
-        except Exception:
+        except Exception as error:
+            from lancetable.fragment.progress import is_raised_by_callback
             from lancetable.table.arguments import misfit
 
+            if is_raised_by_callback(error):
+                raise
             text = misfit(function, args, kwargs)
             if text is None:
                 raise
