@@ -1,5 +1,6 @@
 """Which stored columns a scan needs, and how the columns of the result are made of them."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -152,7 +153,7 @@ def result_schema(schema: Schema, outputs: Sequence[Output]) -> pa.Schema:
         else:
             shown.append(pa.field(output.name, pa.uint64()))
     names = [field.name for field in shown]
-    for name in names:
-        if names.count(name) > 1 and len({field.name for field in fields}) == len(fields):
-            raise SchemaError(f"column {name!r} is asked for twice; name it once")
+    if len(set(names)) < len(names) and len({field.name for field in fields}) == len(fields):
+        twice, _ = Counter(names).most_common(1)[0]
+        raise SchemaError(f"column {twice!r} is asked for twice; name it once")
     return pa.schema(shown, schema.metadata or None)

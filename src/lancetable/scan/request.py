@@ -1,6 +1,7 @@
 """What a scan is asked for: parsed once, checked, frozen."""
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, SupportsIndex, TypeAlias, get_args
@@ -122,8 +123,9 @@ def parse_columns(columns: ColumnsArgument) -> Selection:
     for name in names:
         if not isinstance(name, str):
             raise InputError(f"columns must be names, not {name!r}")
-        if names.count(name) > 1:
-            raise InputError(f"column {name!r} is asked for twice; name it once")
+    if len(set(names)) < len(names):
+        twice, _ = Counter(names).most_common(1)[0]
+        raise InputError(f"column {twice!r} is asked for twice; name it once")
     return Selection(columns=names)
 
 

@@ -5,6 +5,7 @@ the parts of a blob descriptor, listed in data files with id -1 behind their str
 a damaged list may hold, which is refused.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -99,7 +100,7 @@ def decode_fields(messages: Iterable[file_pb2.Field]) -> tuple[Field, ...]:
 def _siblings(opened: list[_Open], owner: str) -> tuple[Field, ...]:
     names = [one.message.name for one in opened]
     if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice, _ = Counter(names).most_common(1)[0]
         raise CorruptError(f"{owner} has two fields named {twice!r}")
     return tuple([_close(one) for one in opened])
 
