@@ -45,6 +45,20 @@ def test_a_fragment_has_no_more_rows_than_addresses(table: Path, rows: int) -> N
             read()
 
 
+@pytest.mark.parametrize("size", [1, 1 << 40, 1 << 62])
+def test_a_wrong_file_size_does_not_slow_a_scan_down(tmp_path: Path, size: int) -> None:
+    rows = pa.table({"s": ["abc"] * 20_000})
+    lt.create_table(tmp_path / "wide", rows)
+
+    def lie(manifest: table_pb2.Manifest) -> None:
+        manifest.fragments[0].files[0].file_size_bytes = size
+
+    change(tmp_path / "wide", lie)
+    batches = list(lt.open_table(tmp_path / "wide").scan().to_reader())
+    assert pa.Table.from_batches(batches) == rows
+    assert len(batches) < 100
+
+
 def test_a_huge_hint_is_no_hint(table: Path) -> None:
     huge(table / HINT)
     opened = lt.open_table(table)

@@ -11,6 +11,9 @@ from lancetable.fragment.projection import Projection
 TELLING_ROWS = 256
 """From so many rows on what was read says something about the others."""
 
+FAR_OFF = 16
+"""A guess so many times too large is corrected by a few rows, too."""
+
 UNKNOWN_WIDTH = 64
 EXPANSION = 3
 """How much larger decoded text may be than its file, as a first guess."""
@@ -37,6 +40,9 @@ class Pace:
         if rows >= TELLING_ROWS or bytes_ > rows * self.row_bytes:
             seen = bytes_ / rows if rows else self.row_bytes
             self.row_bytes = max(seen, (self.row_bytes + seen) / 2, 0.25)
+        elif bytes_ * FAR_OFF < rows * self.row_bytes:
+            # The size that a manifest tells may be wrong; one row at a time would take for ever.
+            self.row_bytes /= 2
 
 
 def guess(projections: Iterable[Projection], fragments: Iterable[Fragment]) -> Pace:
