@@ -24,8 +24,12 @@ def table(tmp_path):
 
 
 class _ClosedStore(FaultyStore):
+    """Gives out manifests, which a commit compares, and nothing else."""
+
     def open(self, path, *, size=None):
-        pytest.fail(f"opened {path}")
+        if not path.startswith("_versions/"):
+            pytest.fail(f"opened {path}")
+        return self.inner.open(path, size=size)
 
 
 def ids(table):

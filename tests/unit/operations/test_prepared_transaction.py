@@ -3,7 +3,9 @@
 import os
 import pickle
 import shutil
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -99,6 +101,26 @@ def test_nothing_is_committed_twice(table, kind):
     assert content(table) == {1: 10, 2: 20, 3: 30, 4: 40}
 
 
+@pytest.mark.parametrize("kind", PREPARE)
+def test_of_commits_at_the_same_time_one_lands(table, kind):
+    prepared = PREPARE[kind](table)
+    handles = [lt.open_table(table.uri) for _ in range(4)]
+    together = threading.Barrier(len(handles))
+
+    def commit(handle):
+        together.wait()
+        try:
+            return handle.commit_prepared(prepared).version
+        except (lt.InputError, lt.ConflictError):
+            return None
+
+    with ThreadPoolExecutor(len(handles)) as pool:
+        landed = list(pool.map(commit, handles))
+    assert sorted(landed, key=str) == [2, None, None, None]
+    assert content(table) == AFTER[kind]
+    assert not table.check(level="data").problems
+
+
 def test_a_second_commit_is_told_about_the_first(table):
     prepared = PREPARE["merge"](table)
     table.commit_prepared(prepared)
@@ -169,8 +191,14 @@ def test_transactions_of_another_table_branch_or_kind(table, tmp_path):
     prepared = branch.delete_uncommitted("id = 2")
     with pytest.raises(lt.InputError, match="was prepared for"):
         table.commit_prepared(prepared)
+    lt.open_table(table.uri, branch="b").delete("id = 4")
     branch.commit_prepared(prepared)
-    assert (branch.count(), table.count()) == (3, 4)
+    again = branch.delete_uncommitted("id = 3")
+    branch.append({"id": [5], "n": [50]})
+    lt.open_table(table.uri, branch="b").commit_prepared(sent(again))
+    branch = lt.open_table(table.uri, branch="b")
+    assert sorted(branch.scan(["id"]).to_arrow()["id"].to_pylist()) == [1, 5]
+    assert table.count() == 4
     with pytest.raises(lt.InputError, match="prepared is a int"):
         table.commit_prepared(1)
 
