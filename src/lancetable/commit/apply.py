@@ -12,7 +12,14 @@ from typing import NamedTuple, assert_never
 from lancetable.commit import coverage, lineage
 from lancetable.commit.blob_dataset import check_keeps_blobs, with_blob_dataset
 from lancetable.commit.clone import cloned
-from lancetable.commit.files import loses_columns, storage_version, tidy, with_bases, with_file
+from lancetable.commit.files import (
+    check_data_format,
+    loses_columns,
+    storage_version,
+    tidy,
+    with_bases,
+    with_file,
+)
 from lancetable.commit.find import find_fragments, fragment_ids
 from lancetable.commit.finish import Stamp, finished, next_fragment_id
 from lancetable.commit.metadata import updated_config
@@ -101,6 +108,7 @@ def apply(manifest: Manifest, operation: Operation, context: Context) -> State:
         done = finished(manifest, same, segments, stamp)
         return State(done._replace(fragments=made.fragments), segments)
     check_keeps_blobs(manifest, operation)
+    check_data_format(manifest, operation)
     state, indices = _applied(manifest, operation, context)
     made = with_blob_dataset(manifest, state, operation)
     if indices is None and manifest.index_section is not None and shared_ids(manifest):

@@ -93,7 +93,7 @@ def _schema(message: _Message) -> Schema:
     metadata = getattr(message, "schema_metadata", {})
     # Thousands of versions have the same schema; telling that is cheaper than decoding it.
     parts = tuple([field.SerializeToString(deterministic=True) for field in message.schema])
-    return Schema(_fields(parts), decode_metadata(metadata, "the schema"))
+    return Schema(_fields(parts), decode_metadata(metadata))
 
 
 @lru_cache(maxsize=64)

@@ -3,12 +3,17 @@
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from lancetable.errors import InputError
-from lancetable.format.manifest import BasePath, DataFile, Fragment
+from lancetable.commit.transaction import Operation, Overwrite, Restore
+from lancetable.errors import InputError, UnsupportedError
+from lancetable.format.manifest import BasePath, DataFile, Fragment, Manifest
 from lancetable.format.schema.model import Schema
 
 TOMBSTONE = -2
 """The id of a column whose values now stand in another file."""
+
+_KNOWN_FORMATS = frozenset(
+    {"legacy", "stable", "next", "0.1", "0.2", "0.3", "2.0", "2.1", "2.2", "2.3"}
+)
 
 
 def tidy(fragment: Fragment, schema: Schema) -> Fragment:
@@ -35,6 +40,21 @@ def loses_columns(before: Schema, after: Schema) -> bool:
 @lru_cache(maxsize=128)
 def _live_ids(schema: Schema) -> frozenset[int]:
     return frozenset(field.id for field in schema.walk())
+
+
+def check_data_format(manifest: Manifest, operation: Operation) -> None:
+    """Check that an operation goes on with data files of a known version, or replaces all.
+
+    Raises:
+        UnsupportedError: the version that the manifest names is not known.
+    """
+    version = manifest.data_format
+    is_replaced = isinstance(operation, Overwrite | Restore)
+    if version and version not in _KNOWN_FORMATS and not is_replaced:
+        raise UnsupportedError(
+            f"the manifest says that data files are of version {version!r}, which this release "
+            "does not know; use a newer release, or overwrite the table"
+        )
 
 
 def storage_version(fragments: Sequence[Fragment]) -> str | None:

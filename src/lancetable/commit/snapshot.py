@@ -140,6 +140,23 @@ class Snapshot(NamedTuple):
         shared = shared_ids(self.manifest)
         return without_shared(segments, shared) if shared else segments
 
+    def auxiliary_data(self) -> dict[str, bytes]:
+        """Return what the writer attached to this version; most writers attach nothing.
+
+        Raises:
+            CorruptError: it is damaged.
+        """
+        position = self.manifest.auxiliary_section
+        if position is None:
+            return {}
+        from lancetable.format.manifest.codec import decode_auxiliary  # noqa: PLC0415
+
+        data = self.store.read(self.manifest_path)
+        try:
+            return decode_auxiliary(section(data, position, "auxiliary data"))
+        except CorruptError as cause:
+            raise cause.at(shown(self.store, self.manifest_path)) from None
+
     def transaction(self) -> "Transaction | None":
         """Return how this version came about; ``None`` when its writer left no record.
 

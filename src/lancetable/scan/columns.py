@@ -143,7 +143,8 @@ def result_schema(schema: Schema, outputs: Sequence[Output]) -> pa.Schema:
         SchemaError: two columns have the same name.
     """
     fields = [output.shown for output in outputs if output.shown is not None]
-    stored = iter(arrow_schema(Schema(tuple(fields), schema.metadata)))
+    arrow = arrow_schema(Schema(tuple(fields), schema.metadata))
+    stored = iter(arrow)
     shown = []
     for output in outputs:
         if output.shown is not None:
@@ -156,4 +157,4 @@ def result_schema(schema: Schema, outputs: Sequence[Output]) -> pa.Schema:
     if len(set(names)) < len(names) and len({field.name for field in fields}) == len(fields):
         twice, _ = Counter(names).most_common(1)[0]
         raise SchemaError(f"column {twice!r} is asked for twice; name it once")
-    return pa.schema(shown, schema.metadata or None)
+    return pa.schema(shown, arrow.metadata)

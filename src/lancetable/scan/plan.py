@@ -26,6 +26,7 @@ from lancetable.scan.columns import (
     stored_for,
 )
 from lancetable.scan.lone import Lone, lone_predicates
+from lancetable.scan.nulls import has_required
 from lancetable.scan.pace import is_fixed_width
 from lancetable.scan.request import ScanRequest
 from lancetable.scan.tested import Tested, column_tests
@@ -73,6 +74,9 @@ class ScanPlan:
 
     used: frozenset[int]
     """The slots that the result is made of."""
+
+    required: tuple[int, ...]
+    """The result columns that must have no nulls, or parts that must not."""
 
     extended: tuple[int, ...]
     """The result columns that hold an extension type, under which the buffers are shown."""
@@ -126,6 +130,7 @@ def plan(schema: Schema, request: ScanRequest) -> ScanPlan:
         sources=sources,
         expression_slots=tuple((_name(stored), slots[key_of(stored)]) for stored in shared),
         used=used,
+        required=tuple(number for number, field in enumerate(final) if has_required(field)),
         extended=tuple(
             number for number, field in enumerate(final) if _holds_extension(field.type)
         ),

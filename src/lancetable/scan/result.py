@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from lancetable.expression import Expression, evaluate, evaluate_mask
 from lancetable.format.schema.types import relabel
 from lancetable.fragment.select import Columns, Mask
+from lancetable.scan.nulls import check_required
 from lancetable.scan.plan import ScanPlan, Source
 
 
@@ -31,6 +32,8 @@ def finish(plan: ScanPlan, rows: int, columns: Columns) -> Piece:
         for number in plan.extended:
             type_ = plan.types[number]
             columns[number] = [relabel(chunk, type_) for chunk in columns[number]]
+    for number in plan.required:
+        check_required(plan.schema.field(number), columns[number])
     return Piece(rows, columns)
 
 

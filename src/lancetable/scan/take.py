@@ -16,6 +16,7 @@ from lancetable.fragment.gathering import Gathered, TableGather
 from lancetable.fragment.projection import Projection
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.select import Columns, reorder
+from lancetable.scan.nulls import check_required
 from lancetable.scan.plan import ScanPlan
 from lancetable.scan.result import Piece, finish, table_of
 from lancetable.store import spread
@@ -51,7 +52,7 @@ class Taker:
             rows = _plain_numbers(offsets)
             batch = None if rows is None else flat.numbered(rows, self._plan.schema)
             if batch is not None:
-                return pa.Table.from_batches((batch,))
+                return _checked(self._plan, pa.Table.from_batches((batch,)))
         return self._by_offset(offsets)
 
     def _by_offset(self, offsets: Numbers) -> pa.Table:
@@ -111,8 +112,14 @@ class Taker:
         if flat is not None and len(positions):
             batch = flat.placed(positions, offsets, self._plan.schema)
             if batch is not None:
-                return pa.Table.from_batches((batch,))
+                return _checked(self._plan, pa.Table.from_batches((batch,)))
         return _table(self._plan, self._readers, positions, offsets)
+
+
+def _checked(plan: ScanPlan, table: pa.Table) -> pa.Table:
+    for number in plan.required:
+        check_required(plan.schema.field(number), table.column(number).chunks)
+    return table
 
 
 def _whole_batches(plan: ScanPlan, readers: Readers) -> TableGather | None:

@@ -25,6 +25,19 @@ _VERSIONS = {
     "path": pa.string(),
     "bytes": pa.int64(),
 }
+_MANIFEST = {
+    "version": pa.uint64(),
+    "timestamp": _TIME,
+    "writer": pa.string(),
+    "tag": pa.string(),
+    "reader_flags": pa.uint64(),
+    "writer_flags": pa.uint64(),
+    "data_format": pa.string(),
+    "max_fragment_id": pa.int64(),
+    "next_row_id": pa.uint64(),
+    "path": pa.string(),
+    "auxiliary": pa.map_(pa.string(), pa.binary()),
+}
 _FRAGMENTS = {
     "fragment": pa.int64(),
     "rows": pa.int64(),
@@ -108,6 +121,29 @@ class Inspection:
             for info in list_versions(snapshot, detail=True)
         ]
         return _table(rows, _VERSIONS)
+
+    def manifest(self) -> pa.Table:
+        """Return what the manifest says about the version as a whole, in one row.
+
+        ``tag`` and ``auxiliary`` are what the writer put into the manifest itself; the names that
+        versions get later are among the ``refs``.
+        """
+        snapshot = self._snapshot
+        manifest = snapshot.manifest
+        row = {
+            "version": manifest.version,
+            "timestamp": manifest.timestamp,
+            "writer": manifest.writer and manifest.writer.text,
+            "tag": manifest.tag or None,
+            "reader_flags": manifest.reader_flags,
+            "writer_flags": manifest.writer_flags,
+            "data_format": manifest.data_format or None,
+            "max_fragment_id": manifest.max_fragment_id,
+            "next_row_id": manifest.next_row_id,
+            "path": snapshot.manifest_path,
+            "auxiliary": list(snapshot.auxiliary_data().items()),
+        }
+        return _table([row], _MANIFEST)
 
     def fragments(self) -> pa.Table:
         """Return the fragments in the order their rows are read."""

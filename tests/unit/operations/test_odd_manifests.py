@@ -7,6 +7,8 @@ import pytest
 
 import lancetable as lt
 from lancetable.errors import CorruptError, UnsupportedError
+from lancetable.format.manifest.envelope import FOOTER, frame
+from lancetable.format.proto import table_pb2
 from lancetable.format.schema.keys import primary_key
 from tests.manifests import edit_manifest, manifest_file, read_manifest
 
@@ -193,3 +195,97 @@ def test_row_id_files_are_not_left_behind_by_a_branch_or_a_clone(tmp_path):
     ):
         with pytest.raises(UnsupportedError, match="row ids in"):
             make()
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_nulls_in_a_column_without_nulls_are_refused(tmp_path, version):
+    uri = str(tmp_path / "t")
+    values = pa.array([{"b": 1}, {"b": None}, {"b": 3}])
+    data = pa.table({"a": pa.array([1, None, 3], pa.int64()), "s": values, "c": [1, 2, 3]})
+    lt.create_table(uri, data, storage_version=version)
+
+    def change(message):
+        for field in message.fields:
+            field.nullable = field.name not in {"a", "b"}
+
+    edit_manifest(uri, change)
+    table = lt.open_table(uri)
+    for read in (
+        lambda column: table.scan(columns=[column]).to_arrow(),
+        lambda column: table.take([0, 1], columns=[column]),
+        lambda column: table.take([1], columns=[column]),
+        lambda column: table.take(row_addresses=[1, 0], columns=[column]),
+    ):
+        for column, path in (("a", "a"), ("s", "s.b")):
+            with pytest.raises(CorruptError, match=f"column '{path}' holds a null"):
+                read(column)
+    assert table.take([0, 2])["a"].to_pylist() == [1, 3]
+    assert table.scan(columns=["a"], where="c <> 2").to_arrow()["a"].to_pylist() == [1, 3]
+    for column in ("a", "s.b"):
+        table.set_nullable(column, nullable=True)
+    assert table.scan(columns=["a", "s", "c"]).to_arrow().to_pylist() == data.to_pylist()
+
+
+def test_data_files_of_another_format_are_not_opened(uri):
+    edit_manifest(uri, lambda one: setattr(one.data_format, "file_format", "parquet"))
+    with pytest.raises(UnsupportedError, match="format 'parquet'"):
+        lt.open_table(uri)
+
+
+def test_an_unknown_version_of_data_files_stops_writes_but_an_overwrite(uri):
+    edit_manifest(uri, lambda message: setattr(message.data_format, "version", "9.9"))
+    table = lt.open_table(uri)
+    assert table.scan().to_arrow().num_rows == 6
+    for change in (
+        lambda: table.delete("a = 1"),
+        lambda: table.update_config({"key": "value"}),
+        lambda: table.drop_columns(["b"]),
+    ):
+        with pytest.raises(UnsupportedError, match=r"version '9\.9'"):
+            change()
+    assert table.version == 2
+
+
+def test_metadata_that_is_not_text_is_kept(uri):
+    odd = b"\xff\x00caf\xe9"
+
+    def change(message):
+        message.schema_metadata["odd"] = odd
+        message.fields[0].metadata["odd"] = odd
+
+    edit_manifest(uri, change)
+    table = lt.open_table(uri)
+    assert table.schema.metadata[b"odd"] == odd
+    assert table.schema.field("a").metadata[b"odd"] == odd
+    table.append(table.scan().to_arrow())
+    table.add_columns({"c": "a + 1"})
+    made = read_manifest(manifest_file(uri))
+    assert made.schema_metadata["odd"] == odd
+    assert made.fields[0].metadata["odd"] == odd
+    assert lt.open_table(uri).scan().to_arrow().schema.metadata[b"odd"] == odd
+    repr(table)
+
+
+def test_the_tag_and_the_auxiliary_data_of_a_manifest_are_shown_and_not_inherited(uri):
+    path = manifest_file(uri)
+    attached = table_pb2.VersionAuxData(metadata={"key": b"\x00value"}).SerializeToString()
+    data = path.read_bytes()
+    position, *rest = FOOTER.unpack_from(data, len(data) - FOOTER.size)
+    message = read_manifest(path)
+    message.tag, message.version_aux_data = "golden", position
+    body = message.SerializeToString()
+    path.write_bytes(
+        data[:position]
+        + frame(attached)
+        + frame(body)
+        + FOOTER.pack(position + len(frame(attached)), *rest)
+    )
+    table = lt.open_table(uri)
+    (row,) = table.inspect.manifest().to_pylist()
+    assert row["tag"] == "golden"
+    assert row["auxiliary"] == [("key", b"\x00value")]
+    table.append(ROWS)
+    for latest in (table, lt.open_table(uri)):
+        (row,) = latest.inspect.manifest().to_pylist()
+        assert (row["tag"], row["auxiliary"]) == (None, [])
+    assert read_manifest(manifest_file(uri)).version_aux_data == 0

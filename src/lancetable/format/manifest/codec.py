@@ -60,7 +60,13 @@ def _decode(data: bytes, path: str) -> Manifest:
             "the fragments are kept in a fragment tree, which this release cannot read; "
             "the table was left untouched"
         )
-    metadata = decode_metadata(message.schema_metadata, "the schema")
+    file_format = message.data_format.file_format
+    if file_format and file_format != _FILE_FORMAT:
+        raise UnsupportedError(
+            f"the data files are in format {file_format!r}, only {_FILE_FORMAT!r} can be read; the "
+            "table was left untouched"
+        )
+    metadata = decode_metadata(message.schema_metadata)
     max_fragment_id = message.max_fragment_id if message.HasField("max_fragment_id") else None
     return Manifest(
         version=message.version,
@@ -91,6 +97,8 @@ def _decode(data: bytes, path: str) -> Manifest:
         transaction_file=message.transaction_file,
         index_section=message.index_section if message.HasField("index_section") else None,
         transaction_section=_transaction_section(message),
+        tag=message.tag,
+        auxiliary_section=message.version_aux_data or None,
         max_allocated_field_id=(
             message.max_allocated_field_id if message.HasField("max_allocated_field_id") else None
         ),
@@ -156,6 +164,18 @@ def decode_file_names(data: bytes | memoryview, path: str) -> FileNames | None:
     ):
         return None
     return StoredFragments(message.fragments, Trust(path), owner=message).file_names()
+
+
+def decode_auxiliary(data: bytes | memoryview) -> dict[str, bytes]:
+    """Return what a writer attached to a version.
+
+    Raises:
+        CorruptError: the bytes are damaged.
+    """
+    try:
+        return dict(table_pb2.VersionAuxData.FromString(bytes(data)).metadata)
+    except DecodeError:
+        raise CorruptError("the auxiliary data is not a valid message") from None
 
 
 def _transaction_section(message: _Heading) -> int | None:
@@ -304,7 +324,11 @@ def encode_manifest(
         sections, _schema_part(manifest.schema), message.SerializeToString(), stored.encoded()
     )
     read_back = manifest._replace(
-        fragments=stored, index_section=index_at, transaction_section=transaction_at
+        fragments=stored,
+        index_section=index_at,
+        transaction_section=transaction_at,
+        tag="",
+        auxiliary_section=None,
     )
     return EncodedManifest(content, read_back)
 

@@ -143,6 +143,10 @@ class Manifest(NamedTuple):
     transaction_section: int | None = None
     max_allocated_field_id: int | None = None
     """Present when field ids are never given out twice."""
+    tag: str = ""
+    """A name that the writer put into the manifest itself; no version inherits it."""
+    auxiliary_section: int | None = None
+    """The position of what the writer attached to the version; no version inherits it."""
     blob_dataset_version: int | None = None
     """The version of the table ``_blobs`` that holds the columns of storage class blob."""
 

@@ -57,7 +57,7 @@ def decode_file_descriptor(data: bytes) -> FileDescriptor:
 
 def decode_schema(message: file_pb2.Schema) -> Schema:
     """Return the schema of a message with fields and metadata."""
-    return Schema(decode_fields(message.fields), decode_metadata(message.metadata, "the schema"))
+    return Schema(decode_fields(message.fields), decode_metadata(message.metadata))
 
 
 def decode_table_fields(messages: Sequence[file_pb2.Field]) -> tuple[Field, ...]:
@@ -121,9 +121,7 @@ def _below(parent: _Open | None, message: file_pb2.Field) -> _Open:
 def _close(opened: _Open) -> Field:
     message = opened.message
     name, text = message.name, message.logical_type
-    metadata = (
-        decode_metadata(message.metadata, f"field {name!r}") if message.metadata else NO_METADATA
-    )
+    metadata = decode_metadata(message.metadata) if message.metadata else NO_METADATA
     if text == "blob":
         text, metadata = "large_binary", {**metadata, BLOB_KEY: "true"}
     dictionary = message.dictionary
@@ -148,13 +146,6 @@ def _key_position(message: file_pb2.Field, metadata: Mapping[str, str]) -> int |
     return primary_key_position(metadata) if metadata else None
 
 
-def decode_metadata(stored: Mapping[str, bytes], owner: str) -> Mapping[str, str]:
-    """Return metadata as text; ``owner`` is named when it is not UTF-8.
-
-    Raises:
-        CorruptError: a value is not UTF-8.
-    """
-    try:
-        return {key: stored[key].decode("utf-8") for key in stored}
-    except UnicodeDecodeError:
-        raise CorruptError(f"the metadata of {owner} is not UTF-8") from None
+def decode_metadata(stored: Mapping[str, bytes]) -> Mapping[str, str]:
+    """Return metadata as text; bytes that are not UTF-8 become surrogates, as file names do."""
+    return {key: stored[key].decode("utf-8", "surrogateescape") for key in stored}

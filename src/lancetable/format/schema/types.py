@@ -111,7 +111,7 @@ def arrow_field(field: Field) -> pa.Field:
     """Return the field with its name, storage type, nullability and metadata."""
     type_ = arrow_type(field)
     nullable = field.nullable or pa.types.is_null(type_)
-    return pa.field(field.name, type_, nullable, _arrow_metadata(field))
+    return pa.field(field.name, type_, nullable, _stored_bytes(_arrow_metadata(field)))
 
 
 def _arrow_metadata(field: Field) -> Mapping[str, str] | None:
@@ -124,9 +124,17 @@ def _arrow_metadata(field: Field) -> Mapping[str, str] | None:
     return field.metadata or None
 
 
+def _stored_bytes(metadata: Mapping[str, str] | None) -> Mapping[str, bytes] | None:
+    """Return metadata as it is stored: it may hold bytes that are not UTF-8."""
+    if not metadata:
+        return None
+    return {key: text.encode("utf-8", "surrogateescape") for key, text in metadata.items()}
+
+
 def storage_schema(schema: Schema) -> pa.Schema:
     """Return the schema in storage types."""
-    return pa.schema([arrow_field(field) for field in schema.fields], schema.metadata or None)
+    fields = [arrow_field(field) for field in schema.fields]
+    return pa.schema(fields, _stored_bytes(schema.metadata))
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
@@ -324,6 +332,9 @@ def _text_metadata(metadata: Mapping[bytes, bytes] | None, owner: str) -> Mappin
     if not metadata:
         return NO_METADATA
     try:
-        return {key.decode("utf-8"): value.decode("utf-8") for key, value in metadata.items()}
+        return {
+            key.decode("utf-8"): value.decode("utf-8", "surrogateescape")
+            for key, value in metadata.items()
+        }
     except UnicodeDecodeError:
-        raise SchemaError(f"the metadata of {owner} is not UTF-8") from None
+        raise SchemaError(f"a key in the metadata of {owner} is not UTF-8") from None

@@ -61,7 +61,6 @@ def test_the_old_word_for_a_blob():
         ([message("a", 0, 5)], "parent id 5"),
         ([message("a", 0, 0)], "parent id 0"),
         ([message("a", 0, 1), message("b", 1, 0)], "parent id 1"),
-        ([message("a", 0, metadata={"k": b"\xff"})], "UTF-8"),
         ([message("f", n, n - 1, "struct") for n in range(MAX_DEPTH + 3)], "deeper"),
     ],
 )

@@ -130,6 +130,8 @@ def test_the_primary_key_is_in_order():
     assert [field.name for field in primary_key(schema)] == ["a", "b", "c"]
 
 
-def test_metadata_that_is_not_text_is_refused():
+def test_metadata_that_is_not_text_is_kept_and_such_a_key_is_refused():
+    stored = pa.schema([pa.field("a", pa.int8(), metadata={b"k": b"\xff"})])
+    assert arrow_schema(schema_from_arrow(stored)).field("a").metadata == {b"k": b"\xff"}
     with pytest.raises(SchemaError, match="UTF-8"):
-        schema_from_arrow(pa.schema([pa.field("a", pa.int8(), metadata={b"k": b"\xff"})]))
+        schema_from_arrow(pa.schema([pa.field("a", pa.int8(), metadata={b"\xff": b"k"})]))

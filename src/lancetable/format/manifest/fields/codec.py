@@ -35,7 +35,7 @@ def encode_fields(schema: Schema) -> list[file_pb2.Field]:
 
 def encode_metadata(metadata: Mapping[str, str]) -> dict[str, bytes]:
     """Return metadata as messages store it."""
-    return {key: text.encode("utf-8") for key, text in metadata.items()}
+    return {key: text.encode("utf-8", "surrogateescape") for key, text in metadata.items()}
 
 
 def _flatten(field: Field, parent: int, messages: list[file_pb2.Field]) -> None:
@@ -65,7 +65,7 @@ def _message(field: Field, parent: int) -> file_pb2.Field:
     if name:
         message.extension_name = name
     for key, value in metadata.items():
-        message.metadata[key] = value.encode("utf-8")
+        message.metadata[key] = value.encode("utf-8", "surrogateescape")
     if field.primary_key_position is not None:
         message.unenforced_primary_key = True
         message.unenforced_primary_key_position = field.primary_key_position
