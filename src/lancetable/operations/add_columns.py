@@ -99,7 +99,7 @@ def add_computed_columns(
     # What is null for all rows, as ``CAST(NULL AS int)`` says it, needs no file.
     is_null = all(isinstance(one, Literal) and not one.scalar.is_valid for one in bound)
     extension = None if is_null else Extension(SqlMaker(bound), options)
-    return _extend(snapshot, tuple(parsed), arrow, extension, options, check)
+    return extend_schema(snapshot, tuple(parsed), arrow, extension, options, check)
 
 
 def _bound(
@@ -149,7 +149,7 @@ def add_columns_by(snapshot: Snapshot, function: Function, options: FunctionOpti
     if wanted is None:
         maker, wanted = _learned(snapshot, maker, options)
     extension = Extension(maker, options.change, options.batch_rows)
-    made = _extend(
+    made = extend_schema(
         snapshot, tuple(map(quote, wanted.names)), list(wanted), extension, options.change
     )
     maker.forget()
@@ -207,10 +207,10 @@ def add_spread_columns(
             refuse_moved_rows(snapshot, latest)
 
     names = tuple(quote(one.name) for one in fields)
-    return _extend(snapshot, names, fields, extension, options, check)
+    return extend_schema(snapshot, names, fields, extension, options, check)
 
 
-def _extend(
+def extend_schema(
     snapshot: Snapshot,
     paths: tuple[str, ...],
     columns: Sequence[pa.Field],
@@ -218,6 +218,15 @@ def _extend(
     options: ChangeOptions,
     check: Callable[[Snapshot], None] | None = None,
 ) -> Altered:
+    """Commit a schema with new columns and the files that an extension writes for them.
+
+    ``check`` looks at each version that the work is done on.
+
+    Raises:
+        SchemaError: a column is there already or cannot be stored.
+        CommitError: nothing was changed; the files are removed.
+    """
+
     def attempt(latest: Snapshot) -> Altered:
         if check is not None:
             check(latest)

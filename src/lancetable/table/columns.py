@@ -1,6 +1,6 @@
 """What can be done to the columns of a table; each change moves the handle to its version."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lancetable.errors import InputError
@@ -48,6 +48,9 @@ class ColumnsTable(ChangingTable):
         Args:
             columns: a pyarrow field or schema for columns of nulls, a dict of names and SQL
                 expressions, a function from a batch to new columns, or with ``on`` other rows.
+                A ``pyarrow.RecordBatchReader``, a scan, or an iterator of batches gives new
+                columns without a key: one row for each row of the table, in the order of a scan
+                of this version. It is read once, and only a part of it is in memory at a time.
             on: key columns that tell which of the other rows belong to which row; ``_rowaddr``
                 and ``_rowid`` stand for the row itself.
             function: what the function gets, what it gives, and where its results are kept.
@@ -58,6 +61,8 @@ class ColumnsTable(ChangingTable):
         Raises:
             SchemaError: a column is there already or cannot be stored.
             ExpressionError: an expression cannot be understood or computed.
+            InputError: a stream of batches has fewer or more rows than the table.
+            ConflictError: another writer added rows or columns while a stream was read.
         """
         options = change_options(None, commit_options(commit, commit_message, properties))
         if on is not None:
@@ -71,6 +76,10 @@ class ColumnsTable(ChangingTable):
             return self._altered(add_computed_columns(self._snapshot, columns, options))
         if callable(columns):
             return self._altered(self._add_by(columns, function, options))
+        if _is_stream(columns):
+            from lancetable.operations.stream_columns import add_streamed_columns
+
+            return self._altered(add_streamed_columns(self._snapshot, columns, options))
         return self._altered(self._add_nulls(columns, options))
 
     def _add_by(
@@ -96,7 +105,8 @@ class ColumnsTable(ChangingTable):
             isinstance(one, pa.Field) for one in fields
         ):
             raise InputError(
-                "give pyarrow fields, a dict of SQL expressions, a function, or rows with on=[…]"
+                "give pyarrow fields, a dict of SQL expressions, a function, a reader of batches"
+                " in row order, or rows with on=[…]"
             )
         return add_null_columns(self._snapshot, pa.schema(list(fields)), options)
 
@@ -226,3 +236,12 @@ class ColumnsTable(ChangingTable):
     def _altered(self, done: "Altered") -> "ColumnsResult":
         self._move(done.snapshot)
         return done.result
+
+
+def _is_stream(columns: object) -> bool:
+    """Say whether new columns come as batches that are read once."""
+    import pyarrow as pa
+
+    from lancetable.scan.scanner import Scan
+
+    return isinstance(columns, pa.RecordBatchReader | Iterator | Scan)
