@@ -79,7 +79,8 @@ def test_a_wrong_argument_gives_one_clear_error(owner: str, name: str, argument:
         method = getattr(_owners(table)[owner], name)
         parameters = inspect.signature(method).parameters.values()
         needed = [one.name for one in parameters if one.default is one.empty]
-        given = {one: RIGHT[one] for one in needed if one in RIGHT and one != argument}
+        right = {**RIGHT, "prepared": table.delete_uncommitted("id = 1")}
+        given = {one: right[one] for one in needed if one in right and one != argument}
         try:
             _drain(method(**given, **{argument: wrong}))
             answers += 1

@@ -13,7 +13,7 @@ import pytest
 import lancetable as lt
 from lancetable.commit.leases import LEASES
 from lancetable.commit.versions import load
-from lancetable.errors import StoreError
+from lancetable.errors import InputError, StoreError
 from lancetable.store import Entry, Store, TableLocation
 from lancetable.store.wrap import CountingStore, WrappedLocation, WrappedStore
 from tests.acts import make_base
@@ -146,12 +146,15 @@ def test_links_out_of_the_table_are_not_followed(tmp_path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "precious.lance").write_bytes(b"precious")
-    (tmp_path / "t/data/link").symlink_to(outside)
-    (tmp_path / "t/_deletions").symlink_to(outside)
     (outside / "0-1-1.arrow").write_bytes(b"precious")
+    (tmp_path / "t/data/link").symlink_to(outside)
     table.cleanup(NOW, unverified_after=NOW)
-    assert files_below(outside) == {"precious.lance", "0-1-1.arrow"}
     assert [info.version for info in table.versions()] == [3]
+    table.append(pa.table({"id": [9], "s": ["9"]}))
+    (tmp_path / "t/_deletions").symlink_to(outside)
+    with pytest.raises(InputError, match="allow="):
+        table.cleanup(NOW, unverified_after=NOW)
+    assert len(files_below(outside)) == 2
 
 
 def test_a_version_that_cannot_be_read_stops_everything(tmp_path) -> None:

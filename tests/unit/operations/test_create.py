@@ -79,7 +79,7 @@ def test_a_table_that_is_there_can_be_overwritten(tmp_path):
     [
         ({"mode": "replace"}, "error, ignore, overwrite"),
         ({"durability": "always"}, "os, fsync"),
-        ({"storage_version": "0.1"}, "cannot be written"),
+        ({"storage_version": "0.1"}, "read but not written"),
     ],
 )
 def test_unknown_words_are_refused_with_the_known(tmp_path, wrong, text):
