@@ -21,7 +21,7 @@ from lancetable.fragment.together import read_live_together
 from lancetable.operations.ahead import AHEAD, read_ahead
 from lancetable.operations.moved import Numbers
 from lancetable.operations.relief import Relief
-from lancetable.scan.pace import Pace, bytes_of, guess
+from lancetable.scan.pace import Pace, bytes_of, measured
 from lancetable.scan.plan import ScanPlan, Window, windows
 from lancetable.scan.result import aligned, finish
 
@@ -47,7 +47,7 @@ class Reading:
 
     @cached_property
     def _pace(self) -> Pace:
-        return guess((self.plan.early, self.plan.late), self.readers.source.manifest.fragments)
+        return measured((self.plan.early, self.plan.late), self.readers.source)
 
     def rows_of(self, bytes_: int) -> int:
         """Return how many rows take so many bytes, by what is known from those that were read."""

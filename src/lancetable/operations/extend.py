@@ -27,7 +27,7 @@ from lancetable.operations.moved import target_of
 from lancetable.operations.new_files import write_columns
 from lancetable.operations.parts import Offsets, part_of, read_rows
 from lancetable.operations.steps import run_steps
-from lancetable.scan.pace import guess
+from lancetable.scan.pace import measured
 from lancetable.scan.plan import ScanPlan, plan, windows
 from lancetable.scan.request import MiB, ScanRequest
 
@@ -170,7 +170,7 @@ def first_batch(
 
 
 def _ranges(planned: ScanPlan, readers: Readers, batch_rows: int) -> Iterator[tuple[int, int]]:
-    pace = guess((planned.late,), readers.source.manifest.fragments)
+    pace = measured((planned.late,), readers.source)
     step = max(min(pace.rows(_WINDOW_BYTES), batch_rows), 1)
     for window in windows(0, 0, readers[0].opened.rows, step):
         yield window.start, window.stop

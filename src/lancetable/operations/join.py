@@ -19,7 +19,7 @@ from lancetable.format.encoding.kernels.probing import Marks, marks_of, probe
 from lancetable.fragment.readers import Readers
 from lancetable.operations.keys import Codes, are_equal, codes_of, comparable, has_repeats
 from lancetable.operations.parts import Offsets, part_windows
-from lancetable.scan.pace import guess
+from lancetable.scan.pace import measured
 from lancetable.scan.plan import ScanPlan, Window, plan
 from lancetable.scan.request import ScanRequest
 from lancetable.scan.result import Piece
@@ -118,7 +118,7 @@ def _join_windows(
     planned: ScanPlan, readers: Readers, on: tuple[str, ...], index: KeyIndex
 ) -> Iterator[tuple[int, Pairs]]:
     """Yield what was found window by window, small windows together."""
-    pace = guess((planned.late,), readers.source.manifest.fragments)
+    pace = measured((planned.late,), readers.source)
     for windows in small_groups(part_windows(planned, readers)):
         piece = read_together(planned, readers, windows)
         rows = None if piece is None else live_rows(readers, windows)

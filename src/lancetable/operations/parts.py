@@ -17,7 +17,7 @@ from lancetable.fragment.readers import Readers
 from lancetable.fragment.select import Columns, keep
 from lancetable.operations.collector import MANY_FRAGMENTS, collector_paused
 from lancetable.operations.runner import Runner, Threads, ThreadsForWaiting
-from lancetable.scan.pace import guess
+from lancetable.scan.pace import measured
 from lancetable.scan.plan import ScanPlan, Window, windows
 from lancetable.scan.request import MiB
 from lancetable.scan.result import Piece, finish
@@ -72,7 +72,7 @@ def suited(runner: Runner, parts: Sequence[Snapshot]) -> Runner:
 
 def part_windows(plan: ScanPlan, readers: Readers) -> Iterator[Window]:
     """Cut all rows of a part into ranges that decode to a bounded number of bytes."""
-    pace = guess((plan.early, plan.late), readers.source.manifest.fragments)
+    pace = measured((plan.early, plan.late), readers.source)
     step = min(pace.rows(WINDOW_BYTES), WINDOW_ROWS)
     for position in range(len(readers)):
         yield from windows(position, 0, readers[position].opened.rows, step)
@@ -80,7 +80,7 @@ def part_windows(plan: ScanPlan, readers: Readers) -> Iterator[Window]:
 
 def cut_offsets(plan: ScanPlan, readers: Readers, offsets: Offsets) -> Iterator[Offsets]:
     """Cut rows of a fragment, ascending, into runs that decode to a bounded number of bytes."""
-    pace = guess((plan.early, plan.late), readers.source.manifest.fragments)
+    pace = measured((plan.early, plan.late), readers.source)
     step = min(pace.rows(WINDOW_BYTES), WINDOW_ROWS)
     for first in range(0, len(offsets), step):
         yield offsets[first : first + step]

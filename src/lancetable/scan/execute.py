@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from lancetable.fragment.readers import Readers
 from lancetable.scan.helping import Crew
-from lancetable.scan.pace import Pace, guess
+from lancetable.scan.pace import Pace, measured
 from lancetable.scan.plan import ScanPlan, Window, windows
 from lancetable.scan.request import MiB, ScanOptions
 from lancetable.scan.result import Piece, cut
@@ -70,7 +70,7 @@ def run(
         columns = len(plan.early) + len(plan.late)
         least = max(WHOLE_WINDOW_BYTES, columns * WHOLE_COLUMN_BYTES)
         options = replace(options, batch_bytes=max(options.batch_bytes, least))
-    pace = guess((plan.early, plan.late), readers.source.manifest.fragments)
+    pace = measured((plan.early, plan.late), readers.source)
     ahead = _ahead(plan, readers, options, is_stream=is_stream)
     jobs = _jobs(_windows(plan, readers, options, pace), pace, ahead.width)
     if on_long is not None:
@@ -84,7 +84,7 @@ def run(
 
 def count(plan: ScanPlan, readers: Readers, options: ScanOptions) -> int:
     """Return the number of rows that pass the predicate, limit and offset left aside."""
-    pace = guess((plan.early,), readers.source.manifest.fragments)
+    pace = measured((plan.early,), readers.source)
     every = _every_window(readers, options, pace)
     work = partial(_count, plan, readers)
     width = readers.source.store.width

@@ -1,18 +1,20 @@
 """How many rows to read at a time, so that about the wanted number of bytes is decoded."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from lancetable.format.manifest.model import Fragment
+from lancetable.errors import FileNotFoundInStoreError
+from lancetable.format.manifest.model import DataFile, Fragment
 from lancetable.format.schema.types import arrow_type
 from lancetable.fragment.projection import Projection
+from lancetable.fragment.source import Source
 
 TELLING_ROWS = 256
 """From so many rows on what was read says something about the others."""
 
-FAR_OFF = 16
-"""A guess so many times too large is corrected by a few rows, too."""
+DOUBTFUL_BYTES = 256 * 1024
+"""From so many bytes per row on the recorded sizes of files are not taken for granted."""
 
 UNKNOWN_WIDTH = 64
 EXPANSION = 3
@@ -40,9 +42,6 @@ class Pace:
         if rows >= TELLING_ROWS or bytes_ > rows * self.row_bytes:
             seen = bytes_ / rows if rows else self.row_bytes
             self.row_bytes = max(seen, (self.row_bytes + seen) / 2, 0.25)
-        elif bytes_ * FAR_OFF < rows * self.row_bytes:
-            # The size that a manifest tells may be wrong; one row at a time would take for ever.
-            self.row_bytes /= 2
 
 
 def guess(projections: Iterable[Projection], fragments: Iterable[Fragment]) -> Pace:
@@ -60,6 +59,28 @@ def guess(projections: Iterable[Projection], fragments: Iterable[Fragment]) -> P
     if not variable:
         return Pace(width, is_exact=True)
     return Pace(width + _variable_width(variable, fragments))
+
+
+def measured(projections: Sequence[Projection], source: Source) -> Pace:
+    """Guess the bytes per row like :func:`guess`, without believing what is hardly so.
+
+    A recorded size that is far too large would make every batch a single row.
+    """
+    pace = guess(projections, source.manifest.fragments)
+    if pace.is_exact or pace.row_bytes < DOUBTFUL_BYTES:
+        return pace
+    first = source.manifest.fragments[0]
+    return guess(projections, [first._replace(files=tuple(_sized(source, first)))])
+
+
+def _sized(source: Source, fragment: Fragment) -> Iterator[DataFile]:
+    """Yield the data files of a fragment with the sizes that they have."""
+    for file in fragment.files:
+        store, path = source.data_file_place(file)
+        try:
+            yield file._replace(size=store.open(path).size)
+        except FileNotFoundInStoreError:  # whoever reads it will tell
+            yield file
 
 
 def is_fixed_width(projection: Projection) -> bool:
