@@ -1,8 +1,9 @@
 """What flows where: declared here, run by ``spark-pipelines run --spec spark-pipeline.yml``.
 
-Events are followed as they are appended to a Lance table. Those that matter go to another one, and
-a table of the catalog counts them. A sink writes to a path, which is what a Lance table has; tables
-of the catalog are kept in Spark's own formats.
+Events are followed as they are appended to a Lance table, and those that matter go to another one.
+A sink writes to a path, which is what a Lance table has. There is no table of the catalog: unless
+the catalog outlives the run, as that of Hive does, a second run finds the folder of the table
+without its entry and fails with LOCATION_ALREADY_EXISTS.
 """
 
 from pyspark import pipelines as dp
@@ -20,9 +21,3 @@ def alarms() -> DataFrame:
     """Copy what is loud, each row once."""
     events = spark.readStream.format("lance").option("startingVersion", 1).load(source)
     return events.where("level >= 3")
-
-
-@dp.materialized_view  # type: ignore[untyped-decorator]
-def levels() -> DataFrame:
-    """Count events by level."""
-    return spark.read.format("lance").load(source).groupBy("level").count()
