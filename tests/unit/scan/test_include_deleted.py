@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
+from tests.conftest import GOLDEN
 
 
 @pytest.fixture(params=[False, True], ids=["addresses", "stable"])
@@ -74,3 +75,26 @@ def test_the_row_id_must_be_in_the_result(table):
 def test_a_version_without_deletions(tmp_path):
     table = lt.create_table(str(tmp_path / "t"), pa.table({"id": range(5)}))
     assert scan(table).to_arrow().equals(table.scan(with_row_id=True).to_arrow())
+
+
+def worn_tables():
+    """Return the golden tables whose latest version has deleted rows."""
+    found = []
+    for folder in sorted((GOLDEN / "table").iterdir()):
+        try:
+            table = lt.open_table(folder)
+        except lt.LanceTableError:
+            continue
+        if any(one.deletion_file for one in table.fragments):
+            found.append(folder.name)
+    return found
+
+
+@pytest.mark.parametrize("name", worn_tables())
+def test_tables_of_other_writers(name):
+    table = lt.open_table(GOLDEN / "table" / name)
+    every = scan(table).to_arrow()
+    live = every.filter(every["_rowid"].is_valid())
+    assert live.to_pylist() == table.scan(with_row_id=True).to_arrow().to_pylist()
+    deleted = [one.deletion_file.deleted_rows for one in table.fragments if one.deletion_file]
+    assert every.num_rows - live.num_rows == sum(deleted)
