@@ -132,8 +132,12 @@ class StoredFragments(Sequence[Fragment]):
 
     @property
     def _is_own_unseen(self) -> bool:
-        """True for fragments that this library wrote in order, and nobody looked at yet."""
-        return self._parsed is None and self.trust.is_own
+        """True for fragments that this process wrote in order, and nobody looked at yet.
+
+        Those of a manifest that was read are looked at before anything is built on them, whoever
+        wrote it: its bytes may be damaged.
+        """
+        return self._parsed is None and self.trust.is_own and self._numbering is not None
 
     def largest_field_id(self) -> int:
         """Return the largest id of a column that a file has or had, -1 when there is none."""
