@@ -1,6 +1,8 @@
 """One data frame used by several queries, or several times by one query, always gives its rows."""
 
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from threading import Event, Thread
 
 import pyarrow as pa
 import pytest
@@ -124,3 +126,53 @@ def test_columns_with_odd_names_can_be_chosen(spark, tmp_path):
     lancetable.create_table(path, pa.table({"a,b": [1], "e": [{"f": 3}]}))
     chosen = LanceTable.forPath(spark, path).toDF(columns=["`a,b`", "e.f"])
     assert [tuple(row) for row in chosen.collect()] == [(1, 3)]
+
+
+def test_a_frame_reads_one_version_beside_a_writer(session, tmp_path):
+    path = str(tmp_path / "t")
+    table = lancetable.create_table(path, pa.table({"id": [0]}))
+    is_over = Event()
+
+    def write():
+        while not is_over.wait(0.05):
+            table.append(pa.table({"id": [table.version]}))
+
+    writer = Thread(target=write)
+    writer.start()
+    try:
+        frame = session.read.format("lance").load(path)
+        count = frame.count()
+        assert frame.unionAll(frame.where("id >= 0")).count() == 2 * count
+        assert frame.join(frame.select("id"), "id", "left_anti").count() == 0
+        assert frame.count() == count
+    finally:
+        is_over.set()
+        writer.join()
+    assert session.read.format("lance").load(path).count() > count
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
+def test_moments_do_not_depend_on_the_zone_of_the_session(session, tmp_path, zone):
+    path, copy = str(tmp_path / "t"), str(tmp_path / "copy")
+    moment = datetime(2024, 7, 1, 12, tzinfo=UTC)
+    rows = pa.table(
+        {
+            "a": pa.array([moment], pa.timestamp("us", "UTC")),
+            "b": pa.array([moment], pa.timestamp("ms", "Europe/Berlin")),
+            "n": pa.array([datetime(2024, 7, 1, 12)], pa.timestamp("us")),  # noqa: DTZ001
+        }
+    )
+    lancetable.create_table(path, rows)
+    before = session.conf.get("spark.sql.session.timeZone")
+    session.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        frame = session.read.format("lance").load(path)
+        found = frame.selectExpr("unix_micros(a)", "unix_micros(b)", "cast(n as string)").collect()
+        frame.where("a = timestamp'2024-07-01 12:00:00Z'").write.format("lance").mode(
+            "append"
+        ).save(copy)
+    finally:
+        session.conf.set("spark.sql.session.timeZone", before)
+    micros = int(moment.timestamp()) * 1_000_000
+    assert tuple(found[0]) == (micros, micros, "2024-07-01 12:00:00")
+    assert lancetable.open_table(copy).scan().to_arrow() == rows
