@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from lancetable.errors import SchemaError, UnsupportedError
+from lancetable.errors import SchemaError
 from lancetable.file.payloads import PayloadFinder, PayloadPlaces, with_bytes
-from lancetable.file.reader import FileReader
 from lancetable.format.schema.model import Field
 from lancetable.fragment.blobfile import BlobFile
 from lancetable.fragment.opened import OpenFragment
@@ -21,10 +20,7 @@ def _finder(opened: OpenFragment, field: Field, *, allow_external: bool) -> Payl
 
     def data_file() -> ReadableFile:
         """Return the data file of the rows; one that is no Lance file gives no bytes."""
-        reader = opened.file(number)
-        if not isinstance(reader, FileReader):
-            raise UnsupportedError(f"{path}: files of version 0.1 have no blobs")
-        return reader.file
+        return opened.file(number).file
 
     def external(base_id: int, uri: str) -> tuple[Store, str]:
         return source.blob_place(base_id, uri, is_trusted=allow_external)

@@ -28,7 +28,7 @@ _TAIL_BYTES = 64 * 1024
 class LegacyFile:
     """One open data file of version 0.1; the manifest knows which fields it has."""
 
-    __slots__ = ("_batches", "_file", "_starts", "path", "rows", "schema")
+    __slots__ = ("_batches", "_starts", "file", "path", "rows", "schema")
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class LegacyFile:
         starts: npt.NDArray[np.int64],
         batches: Sequence[Batch],
     ) -> None:
-        self._file = file
+        self.file = file
         self._starts = starts
         self._batches = batches
         self.path = path
@@ -97,7 +97,7 @@ class LegacyFile:
             for field in fields
             for number, inside in picked
         ]
-        arrays = iter(drive(self._file, readings))
+        arrays = iter(drive(self.file, readings))
         found = [[next(arrays) for _ in picked] for _ in fields]
         self._check_text(fields, found)
         return found
