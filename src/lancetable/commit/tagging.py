@@ -71,14 +71,24 @@ def move_tag(target: Snapshot, name: str) -> TagMove:
 
     Raises:
         RefNotFoundError: there is no such tag.
-        VersionNotFoundError: the version was cleaned away meanwhile.
+        VersionNotFoundError: the version was cleaned away meanwhile; the tag is where it was.
+        UnknownOutcomeError: the store failed, and the tag may or may not have moved.
     """
     refs = target.location.open()
     before = read_tag(refs, name)
     now = datetime.now(UTC)
     after = _tag(target, name, before.created_at or now, now, before.metadata)
-    _check_still_there(target)
-    replace_object(refs, tag_path(name), _content(after))
+    path = tag_path(name)
+    replace_object(refs, path, _content(after))
+    try:
+        # Looked at last, as a cleanup looks at tags after it removed manifests.
+        _check_still_there(target)
+    except VersionNotFoundError:
+        with contextlib.suppress(StoreError, UnknownOutcomeError):
+            replace_object(refs, path, _content(before))
+        raise
+    except StoreError as cause:
+        raise unknown_outcome(refs, path, cause) from cause
     return TagMove(before, after)
 
 

@@ -317,6 +317,24 @@ def test_a_version_that_is_named_while_it_goes_comes_back(tmp_path, when, name) 
     assert not lt.check_table(tmp_path / "t", "data").problems
 
 
+def test_a_tag_is_not_moved_to_a_version_that_goes_meanwhile(tmp_path) -> None:
+    table = _aged(tmp_path / "t")
+    table.tags.create("x", 4)
+
+    class _Cleaning(WrappedStore):
+        def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
+            if verb == "put" and path == "_refs/tags/x.json":
+                table.cleanup(NOW, unverified_after=NOW)
+            return action()
+
+    location = WrappedLocation(str(tmp_path / "t"), wrap=_Cleaning)
+    mover = lt.Table(location, load(location))
+    with pytest.raises(lt.VersionNotFoundError):
+        mover.tags.move("x", 2)
+    assert [(one.name, one.version) for one in table.tags.list()] == [("x", 4)]
+    assert lt.check_table(tmp_path / "t").is_ok
+
+
 class _OtherClock(WrappedStore):
     """A store whose clock is behind or ahead of that of this machine."""
 
