@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from lancetable.errors import CorruptError, InputError, UnsupportedError
-from lancetable.file.model import Blobs, PageInfo
+from lancetable.file.model import PageInfo
 from lancetable.file.payloads import PayloadFinder, PayloadPlaces, with_bytes
 from lancetable.file.reader import FileReader
 from lancetable.format.arrays import numbers
 from lancetable.format.encoding.base import Rows
-from lancetable.format.schema.model import Field
+from lancetable.format.schema.model import Blobs, Field
 from lancetable.format.schema.project import project, with_payloads
 from lancetable.format.schema.types import arrow_schema, relabel
 from lancetable.store import ByteRange, Store, TableLocation

@@ -1,11 +1,8 @@
 """What a data file says about itself before any value is decoded."""
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from lancetable.errors import InputError
-
-Blobs: TypeAlias = Literal["descriptions", "bytes"]
-"""What blob columns hold when they are read."""
 
 
 class FileVersion(NamedTuple):

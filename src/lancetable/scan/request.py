@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lancetable.errors import InputError
 from lancetable.expression import Expression, from_arrow, parse
-from lancetable.file.model import Blobs
+from lancetable.format.schema.model import Blobs
 
 Where: TypeAlias = str | pc.Expression | Expression | None
 ColumnsArgument: TypeAlias = Sequence[str] | Mapping[str, str | Expression] | None

@@ -7,7 +7,7 @@ from lancetable.table.door import explaining
 from lancetable.table.reading import ReadingTable
 
 if TYPE_CHECKING:
-    from lancetable.file.model import Blobs
+    from lancetable.format.schema.model import Blobs
     from lancetable.operations.feed.feed import Changes
     from lancetable.scan.request import ColumnsArgument
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from lancetable.commit.snapshot import Snapshot
     from lancetable.commit.versions import VersionInfo
-    from lancetable.file.model import Blobs
     from lancetable.format.manifest.model import Fragment, IndexSegment
+    from lancetable.format.schema.model import Blobs
     from lancetable.fragment.blobfile import BlobFile
     from lancetable.fragment.readers import Readers
     from lancetable.scan.plan import Plans

@@ -5,10 +5,13 @@ Field ids, not names or positions, connect the schema with the columns of data f
 """
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 EXTENSION_NAME = "ARROW:extension:name"
 EXTENSION_METADATA = "ARROW:extension:metadata"
+Blobs: TypeAlias = Literal["descriptions", "bytes"]
+"""What blob columns hold when they are read."""
+
 BLOB_KEY = "lance-encoding:blob"
 """Marks a blob column; other writers look for the key only, whatever its value."""
 STORAGE_CLASS = "lance-schema:storage-class"
