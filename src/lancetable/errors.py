@@ -20,6 +20,7 @@
     │   └── UnknownOutcomeError                           it may have landed: keep every file
     └── StoreError            (also OSError)              the storage backend failed
         └── ShortageError                                 memory, files, space or a limit ran out
+            └── LimitError                                decoded bytes exceed a limit that was set
 
 A message is one sentence that says what was wrong, where, and what to do about it. It may quote
 names and values of a table, so it is shown without control characters and never longer than a page.
@@ -174,3 +175,23 @@ class ShortageError(StoreError):
 
     Nothing is known to be wrong with the bytes: the same request may succeed with more room.
     """
+
+
+class LimitError(ShortageError):
+    """Stored bytes would take more memory than a limit allows; none was allocated.
+
+    ``row_bytes`` is the average size of the rows that were asked for.
+    """
+
+    def __init__(self, message: str, *, row_bytes: int = 0, path: str | None = None) -> None:
+        super().__init__(message if path is None else f"{path}: {message}", is_certain=True)
+        self.message = message
+        self.row_bytes = row_bytes
+        self.path = path
+
+    def at(self, path: str, where: str = "") -> Self:
+        """Return the same error, naming the file and the place in it."""
+        if self.path is not None:
+            return self
+        place = f"{where}: " if where else ""
+        return type(self)(f"{place}{self.message}", row_bytes=self.row_bytes, path=path)

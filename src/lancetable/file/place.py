@@ -2,7 +2,13 @@
 
 import pyarrow as pa
 
-from lancetable.errors import CorruptError, InputError, ShortageError, UnsupportedError
+from lancetable.errors import (
+    CorruptError,
+    InputError,
+    LimitError,
+    ShortageError,
+    UnsupportedError,
+)
 
 DECODING_FAILURES = (ValueError, IndexError, OverflowError, MemoryError, pa.ArrowException)
 
@@ -28,7 +34,7 @@ class Placed:
 
 def explained(cause: Exception, path: str, where: str) -> Exception:
     """Return the error to raise for one that came up while bytes were decoded."""
-    if isinstance(cause, CorruptError):
+    if isinstance(cause, CorruptError | LimitError):
         return cause.at(path, where)
     if isinstance(cause, UnsupportedError):
         return (

@@ -7,7 +7,7 @@ compared again.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from lancetable.scan.plan import ScanPlan, Window, plan
 from lancetable.scan.request import ScanRequest
 from lancetable.scan.result import Piece
 from lancetable.scan.together import live_rows, read_together, small_groups
-from lancetable.scan.window import read_window
+from lancetable.scan.window import read_parts
 
 _FEWEST_DIGITS = 16
 _MOST_DIGITS = 26
@@ -127,12 +127,12 @@ def _join_windows(
             for position, offsets, matches in rows.at(places).by_fragment(found):
                 yield position, Pairs(offsets, matches)
             continue
-        for window in windows:
-            piece = read_window(planned, readers, window, pace)
+        parts = (read_parts(planned, readers, window, pace) for window in windows)
+        for part, piece in chain.from_iterable(parts):
             places, found = _equal(piece, on, index)
             if len(places):
-                offsets = _offsets(readers, window, places, piece.rows)
-                yield window.fragment, Pairs(offsets, found)
+                offsets = _offsets(readers, part, places, piece.rows)
+                yield part.fragment, Pairs(offsets, found)
 
 
 def _equal(piece: Piece, on: tuple[str, ...], index: KeyIndex) -> tuple[Offsets, Offsets]:

@@ -10,6 +10,7 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
+from lancetable.errors import LimitError
 from lancetable.fragment.readers import Readers
 from lancetable.scan.helping import Crew
 from lancetable.scan.pace import Pace, measured
@@ -17,7 +18,7 @@ from lancetable.scan.plan import ScanPlan, Window, windows
 from lancetable.scan.request import MiB, ScanOptions
 from lancetable.scan.result import Piece, cut
 from lancetable.scan.together import count_together, read_together, small_groups
-from lancetable.scan.window import count_window, read_window
+from lancetable.scan.window import count_parts, read_parts, read_window
 
 R = TypeVar("R")
 
@@ -92,7 +93,19 @@ def count(plan: ScanPlan, readers: Readers, options: ScanOptions) -> int:
     return sum(_in_order(work, _jobs(every, pace, width), ahead))
 
 
-def _read(plan: ScanPlan, readers: Readers, pace: Pace, job: Job) -> list[Done]:
+def _read(plan: ScanPlan, readers: Readers, pace: Pace, job: Job) -> Iterable[Done]:
+    try:
+        return _read_at_once(plan, readers, pace, job)
+    except LimitError:
+        # Read when asked for, one part at a time: all parts together may not fit into memory.
+        return (
+            Done(*part)
+            for window in job.windows
+            for part in read_parts(plan, readers, window, pace)
+        )
+
+
+def _read_at_once(plan: ScanPlan, readers: Readers, pace: Pace, job: Job) -> list[Done]:
     done: list[Done] = []
     for group in small_groups(job.windows):
         together = read_together(plan, readers, group)
@@ -106,9 +119,12 @@ def _read(plan: ScanPlan, readers: Readers, pace: Pace, job: Job) -> list[Done]:
 def _count(plan: ScanPlan, readers: Readers, job: Job) -> int:
     found = 0
     for group in small_groups(job.windows):
-        together = count_together(plan, readers, group)
+        try:
+            together = count_together(plan, readers, group)
+        except LimitError:
+            together = None
         if together is None:
-            together = sum(count_window(plan, readers, window) for window in group)
+            together = sum(count_parts(plan, readers, window) for window in group)
         found += together
     return found
 

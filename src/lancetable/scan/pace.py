@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from lancetable.errors import FileNotFoundInStoreError
+from lancetable.format.limits import decode_limits
 from lancetable.format.manifest.model import DataFile, Fragment
 from lancetable.format.schema.types import arrow_type
 from lancetable.fragment.projection import Projection
@@ -56,6 +57,7 @@ def guess(projections: Iterable[Projection], fragments: Iterable[Fragment]) -> P
                 variable += 1
             else:
                 width += fixed
+    decode_limits().check_row(int(width))
     if not variable:
         return Pace(width, is_exact=True)
     return Pace(width + _variable_width(variable, fragments))

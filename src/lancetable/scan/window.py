@@ -4,11 +4,13 @@ The columns of the predicate are read, the predicate says which rows stay, and t
 are read for those rows only.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from lancetable.errors import LimitError
 from lancetable.file.coded import CodedChunk
 from lancetable.fragment.blobs import read_payloads
 from lancetable.fragment.coded import CodedColumns, decoded, keep_coded
@@ -18,7 +20,8 @@ from lancetable.fragment.readers import Readers
 from lancetable.fragment.select import Columns, Mask, keep, rows_of
 from lancetable.scan.coded import coded_filter
 from lancetable.scan.pace import TELLING_ROWS, Pace, bytes_of
-from lancetable.scan.plan import ScanPlan, Window
+from lancetable.scan.plan import ScanPlan, Window, windows
+from lancetable.scan.request import DEFAULTS
 from lancetable.scan.result import Piece, finish, mask_of
 
 
@@ -47,6 +50,46 @@ def count_window(plan: ScanPlan, readers: Readers, window: Window) -> int:
         return quick[1]
     mask = _early(plan, reader, window)[1]
     return int(np.count_nonzero(mask))
+
+
+def read_parts(
+    plan: ScanPlan, readers: Readers, window: Window, pace: Pace
+) -> Iterator[tuple[Window, Piece]]:
+    """Yield the rows of a window, in smaller windows where they exceed the limit on a page.
+
+    Raises:
+        LimitError: a single row exceeds it.
+    """
+    try:
+        parts = [(window, read_window(plan, readers, window, pace))]
+    except LimitError as cause:
+        smaller = _divided(window, cause)
+    else:
+        yield from parts
+        return
+    for part in smaller:
+        yield from read_parts(plan, readers, part, pace)
+
+
+def count_parts(plan: ScanPlan, readers: Readers, window: Window) -> int:
+    """Count like :func:`count_window`, in smaller windows where rows exceed the limit on a page.
+
+    Raises:
+        LimitError: a single row exceeds it.
+    """
+    try:
+        return count_window(plan, readers, window)
+    except LimitError as cause:
+        smaller = _divided(window, cause)
+    return sum(count_parts(plan, readers, part) for part in smaller)
+
+
+def _divided(window: Window, cause: LimitError) -> Iterator[Window]:
+    rows = window.stop - window.start
+    if rows <= 1:
+        raise cause
+    fitting = DEFAULTS.batch_bytes // max(cause.row_bytes, 1)
+    return windows(window.fragment, window.start, window.stop, max(min(fitting, rows // 2), 1))
 
 
 def _rows(reader: FragmentReader, columns: Columns, window: Window) -> int:

@@ -26,7 +26,7 @@ from lancetable.scan.pace import Pace, guess
 from lancetable.scan.plan import ScanPlan, Window, plan, windows
 from lancetable.scan.request import ScanRequest, parse_where
 from lancetable.scan.result import table_of
-from lancetable.scan.window import read_window
+from lancetable.scan.window import read_parts
 from lancetable.spark.casts import Casts, plan_read
 from lancetable.spark.codes import coded
 from lancetable.spark.options import ReadOptions
@@ -76,8 +76,9 @@ class Reading:
         with reading(partition.part.store, partition.part.version) as hold:
             for window in self._windows(partition, readers, pace):
                 hold.tick()
-                piece = read_window(planned, readers, window, pace)
-                if piece.rows:
+                for _, piece in read_parts(planned, readers, window, pace):
+                    if not piece.rows:
+                        continue
                     table = table_of(planned, piece)
                     for batch in table.to_batches(max_chunksize=self.options.batch_rows):
                         yield self._completed(batch)

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from lancetable.errors import CorruptError, InputError, UnsupportedError
-from lancetable.format.encoding.blocks import Block
+from lancetable.format.encoding.base import Integers
+from lancetable.format.encoding.blocks import Block, Indices
 from lancetable.format.encoding.entries import Entries
 from lancetable.format.encoding.leaf import Kind, keep_entries, leaf_array
 from lancetable.format.encoding.listscan import ListScan, list_nodes
@@ -47,21 +48,30 @@ def leaf_run(
     if entries.lists is not None and not widths:
         return _scanned_run(entries.block, entries.lists, layers, kind)
     rep, def_, keep = entries.rep, entries.def_, entries.keep
-    array = leaf_array(entries.block, kind, leaf_validity(def_, layers))
+    validity = leaf_validity(def_, layers)
     shown = visible(def_, layers)
-    if shown is None:
-        array = keep_entries(array, keep)
-    elif isinstance(keep, slice):
-        first = int(np.count_nonzero(shown[: keep.start]))
-        count = int(np.count_nonzero(shown[keep]))
-        array = array.slice(first, count)
+    if shown is None and isinstance(entries.block, Indices):
+        # Items may be large: look up those of the wanted entries only.
+        indices, items = entries.block.indices[keep], entries.block.items
+        validity = None if validity is None else validity[keep]
+        array = leaf_array(Indices(indices, items), kind, validity)
+    elif shown is None:
+        array = keep_entries(leaf_array(entries.block, kind, validity), keep)
     else:
-        array = keep_entries(array, keep[shown])
+        array = _kept_values(leaf_array(entries.block, kind, validity), shown, keep)
     if len(layers.items) == 1:
         return LeafRun(array, ())
     rep = None if rep is None else rep[keep]
     def_ = None if def_ is None else def_[keep]
     return LeafRun(array, unravel(rep, def_, layers, len(array), widths))
+
+
+def _kept_values(array: pa.Array, shown: Mask, keep: slice | Mask | Integers) -> pa.Array:
+    """Return the values of the wanted entries; ``shown`` tells which entries have a value."""
+    if not isinstance(keep, slice):
+        return keep_entries(array, keep[shown])
+    first = int(np.count_nonzero(shown[: keep.start]))
+    return array.slice(first, int(np.count_nonzero(shown[keep])))
 
 
 def _scanned_run(block: Block, scan: ListScan, layers: Layers, kind: Kind) -> LeafRun:

@@ -15,8 +15,9 @@ from lancetable.format.arrays import numbers
 from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.blocks import Block, Indices, Repeated, RunBlock
 from lancetable.format.encoding.entries import Entries
-from lancetable.format.encoding.leaf import Kind, Shape, leaf_array
+from lancetable.format.encoding.leaf import Kind, Shape, check_expansion, leaf_array
 from lancetable.format.encoding.repdef import Layers, Mask, leaf_validity, visible
+from lancetable.format.limits import decode_limits
 
 _SHAPES = {Shape.FIXED, Shape.VARIABLE, Shape.BOOL}
 
@@ -43,6 +44,7 @@ class Codes(NamedTuple):
 
     def decoded(self) -> pa.Array:
         """Return the value of each row."""
+        check_expansion(self.values, self.codes)
         return self.values.take(numbers(self.codes.astype(np.int64, copy=False)))
 
 
@@ -71,8 +73,11 @@ class Runs(NamedTuple):
     def decoded(self) -> pa.Array:
         """Return the value of each row."""
         if len(self.values) == 1:
+            decode_limits().check_page(self.rows * self.values.nbytes, self.rows)
             return pa.repeat(self.values[0], self.rows) if self.rows else self.values[:0]
-        return self.values.take(numbers(np.repeat(np.arange(len(self.values)), self.lengths)))
+        places = np.repeat(np.arange(len(self.values)), self.lengths)
+        check_expansion(self.values, places)
+        return self.values.take(numbers(places))
 
 
 Coded: TypeAlias = Codes | Runs

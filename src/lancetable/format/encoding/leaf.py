@@ -22,6 +22,7 @@ from lancetable.format.encoding.blocks import (
     VariableWidth,
 )
 from lancetable.format.encoding.repdef import Mask
+from lancetable.format.limits import decode_limits
 
 LARGEST_OFFSET = 2**31 - 1
 ASCII_END = 128
@@ -192,7 +193,9 @@ def _looked_up(
         indices = np.where(validity, indices, indices.dtype.type(0))
     if kind.shape is not Shape.DICTIONARY:
         places = numbers(indices.astype(np.int64, copy=False), validity)
-        return leaf_array(items, kind, None).take(places)
+        found = leaf_array(items, kind, None)
+        check_expansion(found, checked)
+        return found.take(places)
     index, value = kind.children
     if index.width < indices.dtype.itemsize and len(items) > 1 << (8 * index.width - 1):
         raise CorruptError(f"{len(items)} dictionary items do not fit {index.type} indices")
@@ -206,15 +209,53 @@ def _repeated(value: Block | None, count: int, kind: Kind, validity: Mask | None
     if kind.shape is Shape.STRUCT and not kind.children:
         return pa.Array.from_buffers(kind.type, count, [None])
     if value is None or kind.shape is Shape.NULL:
+        decode_limits().check_page(count * _width(kind), count)
         return pa.nulls(count, kind.type)
     if kind.shape is Shape.FIXED and kind.width == 0 and len(value) == 0:
         return _from_buffers(kind.type, count, [pa.py_buffer(b"")], validity)
     one = leaf_array(value, kind, None)
     if len(one) != 1:
         raise CorruptError(f"the value of a constant page is no value of type {kind.type}")
+    decode_limits().check_page(count * one.nbytes, count)
     if validity is None:
         return pa.repeat(one[0], count) if count else one[:0]
     return one.take(numbers(np.zeros(count, np.int32), validity))
+
+
+def check_expansion(items: pa.Array, indices: npt.NDArray[np.integer[Any]]) -> None:
+    """Check the size of a dictionary's items, repeated as often as the indices name them.
+
+    Raises:
+        LimitError: it is larger than the limit on a page.
+    """
+    count, limits = len(indices), decode_limits()
+    if count * items.nbytes <= limits.max_page_bytes:
+        return
+    sizes = _item_sizes(items)
+    if sizes is None:
+        limits.check_page(count * items.nbytes // max(len(items), 1), count)
+    elif count * int(sizes.max(initial=0)) > limits.max_page_bytes:
+        limits.check_page(int(sizes[indices].sum()), count)
+
+
+def _item_sizes(items: pa.Array) -> Integers | None:
+    """Return the bytes of each value of any length; None for types of fixed width."""
+    kind = kind_of(items.type)
+    if kind.shape is not Shape.VARIABLE:
+        return None
+    edges = np.frombuffer(items.buffers()[1], f"<i{kind.width}", len(items) + 1 + items.offset)
+    wide = edges[items.offset :].astype(np.int64)
+    sizes: Integers = wide[1:] - wide[:-1]
+    return sizes
+
+
+def _width(kind: Kind) -> int:
+    """Return the bytes that a null of a kind takes."""
+    if kind.shape is Shape.LIST:
+        return kind.size * _width(kind.children[0])
+    if kind.shape is Shape.STRUCT:
+        return sum(_width(child) for child in kind.children)
+    return kind.width
 
 
 def _lists(block: FixedSizeLists, kind: Kind, validity: Mask | None) -> pa.Array:

@@ -49,6 +49,7 @@ from lancetable.format.encoding.v20.variable import (
     read_strings,
     strings_array,
 )
+from lancetable.format.limits import decode_limits
 
 _Reader: TypeAlias = Callable[[Any, Page, Rows, pa.DataType], Reading[pa.Array]]
 
@@ -121,7 +122,7 @@ def all_null(kind: pa.DataType, count: int) -> pa.Array:
     """Return an array of nulls that takes no memory until its values are looked at."""
     if pa.types.is_null(kind):
         return pa.nulls(count)
-    validity = zeros(-(-count // 8))
+    validity = zeros(-(-count // 8), count)
     if pa.types.is_dictionary(kind):
         indices = all_null(kind.index_type, count)
         return pa.DictionaryArray.from_arrays(indices, pa.nulls(0, kind.value_type))
@@ -132,9 +133,10 @@ def all_null(kind: pa.DataType, count: int) -> pa.Array:
         children = [all_null(field.type, count) for field in kind]
         return pa.Array.from_buffers(kind, count, [validity], children=children)
     if kind in {pa.string(), pa.binary(), pa.large_string(), pa.large_binary()}:
-        offsets = zeros((count + 1) * 8)
-        return pa.Array.from_buffers(kind, count, [validity, offsets, zeros(0)])
-    return pa.Array.from_buffers(kind, count, [validity, zeros(-(-count * bits_of(kind) // 8))])
+        offsets = zeros((count + 1) * 8, count)
+        return pa.Array.from_buffers(kind, count, [validity, offsets, zeros(0, 0)])
+    values = zeros(-(-count * bits_of(kind) // 8), count)
+    return pa.Array.from_buffers(kind, count, [validity, values])
 
 
 def _some_nulls(
@@ -264,7 +266,9 @@ def _looked_up(indices: pa.Array, items: pa.Array) -> pa.Array:
     positions = numbers_array(numbers, pa.int64(), valid)
     if items.type in {pa.string(), pa.binary(), pa.large_string(), pa.large_binary()}:
         sizes = pc.binary_length(items)
-        check_int32(pc.sum(sizes.take(positions)).as_py() or 0, "bytes")
+        size = pc.sum(sizes.take(positions)).as_py() or 0
+        decode_limits().check_page(size, count)
+        check_int32(size, "bytes")
     return items.take(positions)
 
 

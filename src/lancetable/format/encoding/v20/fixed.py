@@ -175,7 +175,7 @@ def _constant(encoding: Constant, count: int, bits: int) -> Bytes:
         check_width(len(value) * 8, bits)
         size = count * len(value)
         filled = 0
-    out = np.frombuffer(zeros(size), np.uint8)
+    out = np.frombuffer(zeros(size, count), np.uint8)
     if not any(value):
         return out
     if bits == 1:

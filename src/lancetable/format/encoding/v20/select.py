@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lancetable.errors import CorruptError, ShortageError
 from lancetable.format.encoding.base import Bytes, PageBuffer, Rows, Span
+from lancetable.format.limits import decode_limits
 
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
@@ -96,13 +97,14 @@ def numbers_array(
     return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(values)])
 
 
-def zeros(size: int) -> pa.Buffer:
-    """Return a buffer of zeros, which takes no memory until it is touched.
+def zeros(size: int, rows: int) -> pa.Buffer:
+    """Return a buffer of zeros for some rows, which takes no memory until it is touched.
 
     Raises:
         CorruptError: there cannot be so many.
-        ShortageError: there is not enough memory.
+        ShortageError: there is not enough memory, or the page takes more than the limit.
     """
+    decode_limits().check_page(size, rows)
     try:
         return pa.py_buffer(np.zeros(size, np.uint8))
     except MemoryError:
