@@ -19,7 +19,7 @@ from lancetable.expression.arguments import Bound, convert, match_arguments, one
 from lancetable.expression.arithmetic import operand_types
 from lancetable.expression.compare import choices_of
 from lancetable.expression.evaluate import compute, evaluate
-from lancetable.expression.fit import fit_comparison, fit_value, fits_kind
+from lancetable.expression.fit import fit_comparison, fit_value, fit_values, fits_kind
 from lancetable.expression.functions import FUNCTIONS
 from lancetable.expression.render import to_sql
 from lancetable.expression.resolve import resolve
@@ -40,6 +40,7 @@ from lancetable.expression.tree import (
     Item,
     Like,
     Literal,
+    Literals,
     Negate,
     Not,
     Opaque,
@@ -162,6 +163,12 @@ class _Binding:
 
     def _in(self, node: In) -> Bound:
         operand = _folded(self.bind(node.operand))
+        if isinstance(node.items, Literals):
+            fitted = fit_values(node.items.array, operand.type)
+            if fitted is not None:
+                choices = choices_of(fitted)
+                found = In(operand.expression, Literals(fitted), node.negated, choices)
+                return Bound(found, _BOOL)
         items = [_folded(self.bind(item)) for item in node.items]
         if all(isinstance(item.expression, Literal) for item in items):
             return Bound(_membership(node, operand, items), _BOOL)
@@ -351,7 +358,8 @@ def _membership(node: In, operand: Bound, items: Sequence[Bound]) -> Expression:
             equal = Or(tuple(_compare(Comparison.EQ, operand, item) for item in items))
             return negate(equal) if node.negated else equal
     literals = tuple(Literal(scalar) for scalar in fitted)
-    return In(operand.expression, literals, node.negated, choices_of(fitted, type_))
+    choices = pa.array([scalar.as_py() for scalar in fitted], type_)
+    return In(operand.expression, literals, node.negated, choices_of(choices))
 
 
 def _never_equal(scalar: pa.Scalar, type_: pa.DataType) -> bool:

@@ -182,9 +182,9 @@ def _hashable(values: pa.Array) -> pa.Array:
     return values.view(pa.from_numpy_dtype(f"u{values.type.bit_width // 8}"))
 
 
-def choices_of(scalars: list[pa.Scalar], type_: pa.DataType) -> pa.Array:
+def choices_of(choices: pa.Array) -> pa.Array:
     """Make the array a membership test looks values up in."""
-    choices = pa.array([scalar.as_py() for scalar in scalars], type_)
+    type_ = choices.type
     if pt.is_floating(type_) and pc.any(pc.equal(choices, pa.scalar(0.0, type_))).as_py():
         # They are looked up by their bits.
         return pa.concat_arrays([choices, pa.array([0.0, -0.0], type_)])

@@ -42,6 +42,24 @@ def fit_value(scalar: pa.Scalar, type_: pa.DataType) -> pa.Scalar | None:
     return _fit_other(scalar, type_)
 
 
+def fit_values(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
+    """Return those of many constants that the type can hold, as :func:`fit_value` does for one.
+
+    Returns None where each constant has to be looked at by itself.
+    """
+    if values.type.equals(type_):
+        return values
+    if pt.is_int64(values.type) and pt.is_integer(type_):
+        low, high = _bounds(type_)
+        numbers = values.to_numpy()
+        return pa.array(numbers[(numbers >= low) & (numbers <= high)]).cast(type_)
+    if pt.is_int64(values.type) and pt.is_float64(type_):
+        return values.cast(type_, safe=False)
+    if pt.is_string(values.type) and pt.is_large_string(type_):
+        return values.cast(type_)
+    return None
+
+
 def _fit_other(scalar: pa.Scalar, type_: pa.DataType) -> pa.Scalar | None:
     if pt.is_floating(type_) and is_number(scalar.type):
         wide = float(scalar.as_py())

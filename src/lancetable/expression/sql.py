@@ -16,6 +16,7 @@ from lancetable.errors import ExpressionError
 from lancetable.expression import sqltypes
 from lancetable.expression.arrow_types import EXAMPLES, parse_arrow_type
 from lancetable.expression.functions import FUNCTIONS
+from lancetable.expression.long_lists import cut_long_lists
 from lancetable.expression.precedence import group
 from lancetable.expression.simplify import negate
 from lancetable.expression.sqlread import read_sql, syntax_error
@@ -35,6 +36,7 @@ from lancetable.expression.tree import (
     Item,
     Like,
     Literal,
+    Literals,
     Negate,
     Operation,
     Or,
@@ -54,17 +56,32 @@ def parse(text: str) -> Expression:
         ExpressionError: The text is not an expression this library understands.
     """
     try:
-        return _Translation(text).translate(read_sql(text))
+        found = _parse_long_lists(text)
+        return _Translation(text).translate(read_sql(text)) if found is None else found
     except RecursionError as cause:
         message = "the expression is nested too deeply: simplify it or use IN for long lists"
         raise ExpressionError(message) from cause
 
 
+def _parse_long_lists(text: str) -> Expression | None:
+    """Parse text with long lists of plain constants; None where the parser has to read them."""
+    short = cut_long_lists(text)
+    if not short.values:
+        return None
+    left = dict(short.values)
+    try:
+        found = _Translation(text, left).translate(read_sql(short.text))
+    except ExpressionError:
+        return None
+    return None if left else found
+
+
 class _Translation:
     """The walk over one parsed text, which it needs for naming places."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, lists: dict[int, pa.Array] | None = None) -> None:
         self._text = text
+        self._lists = {} if lists is None else lists
         self._rules: Mapping[type[exp.Expression], _Rule] = {
             exp.Paren: lambda node: self.translate(node.this),
             exp.Column: self._column,
@@ -205,6 +222,10 @@ class _Translation:
     def _in(self, node: exp.Expression) -> Expression:
         if node.args.get("query") is not None or not node.expressions:
             raise self._refuse(node, "IN takes a list of values in parentheses")
+        first = node.expressions[0]
+        known = self._lists.pop(first.meta.get("start"), None) if self._lists else None
+        if known is not None:
+            return In(self.translate(node.this), Literals(known))
         items = tuple(self.translate(item) for item in node.expressions)
         return In(self.translate(node.this), items)
 

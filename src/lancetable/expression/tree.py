@@ -147,12 +147,33 @@ class Not:
     operand: "Expression"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Literals:
+    """Many constants of one type as one Arrow array; equal to the tuple of its literals."""
+
+    array: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __iter__(self) -> Iterator[Literal]:
+        return map(Literal, self.array)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Literals):
+            return bool(self.array.equals(other.array))
+        return tuple(self) == other if isinstance(other, tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
 @dataclass(frozen=True, slots=True)
 class In:
     """Membership in a list; ``values`` is the set as one Arrow array once bound."""
 
     operand: "Expression"
-    items: tuple["Expression", ...]
+    items: tuple["Expression", ...] | Literals
     negated: bool = False
     values: pa.Array | None = field(default=None, compare=False, repr=False)
 
@@ -278,7 +299,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
         case And(operands) | Or(operands) | Call(_, operands):
             return operands
         case In(operand, items):
-            return (operand, *items)
+            return (operand,) if isinstance(items, Literals) else (operand, *items)
         case Case(branches, otherwise):
             return (*(part for branch in branches for part in branch), otherwise)
         case _:
@@ -309,8 +330,9 @@ def rebuild(expression: Expression, change: Callable[[Expression], Expression]) 
         case Call(_, arguments):
             return replace(expression, arguments=tuple(change(part) for part in arguments))
         case In(operand, items):
-            changed = tuple(change(item) for item in items)
-            return replace(expression, operand=change(operand), items=changed)
+            if not isinstance(items, Literals):
+                items = tuple(change(item) for item in items)
+            return replace(expression, operand=change(operand), items=items)
         case Case(branches, otherwise):
             pairs = tuple((change(when), change(then)) for when, then in branches)
             return Case(pairs, change(otherwise))
