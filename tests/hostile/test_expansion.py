@@ -6,9 +6,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+import zstandard
 
 import lancetable as lt
 from lancetable.errors import InputError, LimitError, ShortageError
+from lancetable.format.encoding.kernels.compression import decompress
 from lancetable.format.limits import DecodeLimits, decode_limits
 
 MiB = 1 << 20
@@ -86,6 +88,23 @@ def test_null_lists_of_a_huge_size_take_no_memory(tmp_path: Path, version: str) 
     table.add_columns(schema.field("v"))
     with pytest.raises(ShortageError, match="LANCETABLE_MAX_ROW_BYTES"):
         table.scan().to_arrow()
+
+
+@pytest.mark.parametrize("scheme", ["zstd", "lz4"])
+def test_compressed_buffers_do_not_expand_beyond_the_limit(
+    limit: pytest.MonkeyPatch, scheme: str
+) -> None:
+    content = bytes(100_000)
+    if scheme == "zstd":
+        packed = len(content).to_bytes(8, "little") + zstandard.compress(content)
+    else:
+        block = pa.Codec("lz4_raw").compress(content, asbytes=True)
+        packed = len(content).to_bytes(4, "little") + block
+    set_limit(limit, "MAX_PAGE_BYTES", 100_000)
+    assert decompress(scheme, memoryview(packed), 1 << 20) == content
+    set_limit(limit, "MAX_PAGE_BYTES", 99_999)
+    with pytest.raises(LimitError, match="expands to 100000 bytes, expected at most 99999"):
+        decompress(scheme, memoryview(packed), 1 << 20)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many", "1e9", "٣"])

@@ -6,7 +6,8 @@ The sizes are compared with these limits before memory is allocated.
 ================================  ============  =================================================
 environment variable              default       limits
 ================================  ============  =================================================
-``LANCETABLE_MAX_PAGE_BYTES``     2 GiB         decoded bytes of the wanted rows of one page
+``LANCETABLE_MAX_PAGE_BYTES``     2 GiB         decoded bytes of the wanted rows of one page,
+                                                and of one compressed buffer
 ``LANCETABLE_MAX_ROW_BYTES``      2 GiB         bytes of the fixed-width columns of one row
 ================================  ============  =================================================
 
@@ -38,6 +39,16 @@ class DecodeLimits:
         if size > self.max_page_bytes:
             found = f"{rows} rows of a page take {size} bytes when decoded"
             raise _exceeded(found, "max_page_bytes", self.max_page_bytes, -(-size // max(rows, 1)))
+
+    def check_buffer(self, size: int) -> None:
+        """Check the size that a compressed buffer of a page expands to.
+
+        Raises:
+            LimitError: it is larger than ``max_page_bytes``.
+        """
+        if size > self.max_page_bytes:
+            found = f"a compressed buffer of a page expands to {size} bytes"
+            raise _exceeded(found, "max_page_bytes", self.max_page_bytes, size)
 
     def check_row(self, size: int) -> None:
         """Check the bytes of the fixed-width columns of one row.
