@@ -16,6 +16,8 @@ import lancetable as lt
 from lancetable.errors import StoreError
 from lancetable.operations.prepared_transaction import commit_prepared
 
+pytestmark = pytest.mark.slow
+
 ROWS = pa.table({"id": [1, 2, 3, 4], "n": [10, 20, 30, 40]})
 
 
