@@ -1,4 +1,4 @@
-"""Which arguments do several commands share, and which version of a table do they name?"""
+"""Arguments that several commands share, and the version of a table they name."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""How do results reach the reader: JSON for programs, tables for people."""
+"""Print results: JSON for programs, tables for people."""
 
 import base64
 import json

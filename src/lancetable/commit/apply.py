@@ -1,4 +1,4 @@
-"""What does the table look like after an operation: the next manifest, and its index segments.
+"""Apply an operation to a manifest: the next manifest and its index segments.
 
 Nothing is read or written here, and the same inputs give the same version again, so a commit that
 loses a race is simply applied to the winner's version.

@@ -1,4 +1,4 @@
-"""How do branches begin and end.
+"""Create and delete branches.
 
 1. The first manifest of a branch is made in its own folder, a shallow clone of the version it
    begins with.

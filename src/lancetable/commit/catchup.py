@@ -1,4 +1,4 @@
-"""Which versions came after the one that was read.
+"""Find and load the versions after the one that was read.
 
 The names of the next versions are tried one by one. That misses versions only when those right
 after ours were cleaned away; the hint tells, and when it cannot the folder is listed. The first

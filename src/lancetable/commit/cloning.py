@@ -1,4 +1,4 @@
-"""How does a table, or a branch of one, begin with a version of another.
+"""Begin a table, or a branch of one, with a version of another.
 
 The first manifest is created under a name that must not exist yet, so of several who begin the same
 table one does. It keeps the number of the version that it was made of.

@@ -1,4 +1,4 @@
-"""How does an operation become a version: the loop that judges, applies, and claims the next name.
+"""Make an operation a version: judge it, apply it, and claim the next name.
 
 Each round looks for versions made meanwhile, oldest first. One that carries the uuid of this
 transaction is its result, whatever the store answered to the claim. A version that conflicts ends

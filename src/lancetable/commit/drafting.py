@@ -1,4 +1,4 @@
-"""What the manifest of the next version holds: an operation applied to the newest one."""
+"""Apply an operation to the newest version and give the content of the next manifest."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

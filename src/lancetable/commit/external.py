@@ -1,4 +1,4 @@
-"""How are versions made where an external manifest store decides who was first.
+"""Make versions where an external manifest store decides which writer was first.
 
 1. The manifest is put under a staged name with a random ending, ``{name}.manifest-{uuid}``.
 2. The external store records it for the version, unless another is recorded: this is the commit.

@@ -1,4 +1,4 @@
-"""Which files do fragments and tables consist of after files were replaced or added."""
+"""Files of fragments and tables after some were replaced or added."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache

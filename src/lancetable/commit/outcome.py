@@ -1,4 +1,4 @@
-"""Whether a write took place when its answer was lost or misleads.
+"""Find out what a write did when its answer was lost or misleads.
 
 A store may carry a request out and report something else: a hard link over NFS whose repetition
 finds the name taken, a conditional request that was cut off and sent again, a connection that

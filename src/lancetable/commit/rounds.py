@@ -1,4 +1,4 @@
-"""How long a commit goes on after lost rounds, and how long it waits between them.
+"""Bound the rounds of a commit by time, and pause between them.
 
 The time of the options bounds the rounds, and their number when one is given. Each pause is random
 and its bound doubles, so that writers who met once do not meet again.

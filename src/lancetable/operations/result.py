@@ -1,4 +1,4 @@
-"""What the results of all changes of a table have in common."""
+"""Base class of the results of all changes of a table."""
 
 from dataclasses import dataclass, field
 

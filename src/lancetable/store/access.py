@@ -1,4 +1,4 @@
-"""Which places outside its root a table may lead its reader to.
+"""Decide which places outside its root a table may refer to.
 
 A manifest names places: base paths, and the addresses of external blobs. Whoever wrote the table
 chose them, so they are followed only where that gives nothing away:

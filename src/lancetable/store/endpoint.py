@@ -1,4 +1,4 @@
-"""Which endpoint a store is reached at, and whether it can be one."""
+"""Check the endpoint at which a store is reached."""
 
 import json
 import os

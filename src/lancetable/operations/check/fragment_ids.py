@@ -1,4 +1,4 @@
-"""Fragments of a version that share an id: finding them, and naming their deletion files anew."""
+"""Find fragments of a version that share an id, and copy their deletion files to new names."""
 
 from collections.abc import Iterator, Sequence
 
