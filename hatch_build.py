@@ -23,6 +23,8 @@ except ImportError:
 
 FOLDER = "src/lancetable/format/encoding/kernels"
 FLAGS = ["-O3", "-fPIC", "-shared", "-std=c11", "-fno-strict-aliasing"]
+WARNED = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow"]
+"""What these find is printed; only the tests make it an error."""
 HARDENED = ["-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
 """A damaged stack, or a copy behind the end of an object, ends the process."""
 LINKED = {"linux": ["-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack"]}
@@ -58,10 +60,11 @@ def library_in(root: Path) -> Path:
 
 def compile_library(target: Path, flags: Sequence[str] = ()) -> bool:
     """Compile the C files beside a library into it; say whether that worked."""
-    sources = [str(path) for path in sorted((target.parent / "c").glob("*.c"))]
+    sources = sources_of(target)
     hardened = [] if "--sanitize" in sys.argv else [*HARDENED, *LINKED.get(sys.platform, [])]
     # A compiler that does not know these flags compiles without them.
-    ways = [(one, extra) for extra in (hardened, []) for one in _compilers()]
+    extras = ([*WARNED, *hardened], hardened, [])
+    ways = [(one, extra) for extra in extras for one in compilers()]
     for compiler, extra in ways:
         with tempfile.TemporaryDirectory() as scratch:
             built = Path(scratch) / target.name
@@ -71,6 +74,7 @@ def compile_library(target: Path, flags: Sequence[str] = ()) -> bool:
             except OSError:
                 continue
             if done.returncode == 0:
+                sys.stderr.write(done.stderr.decode(errors="replace"))
                 # Replaced, never overwritten: a running process may have the old one loaded.
                 staged = target.with_name(f"{target.name}.new")
                 shutil.copyfile(built, staged)
@@ -79,7 +83,13 @@ def compile_library(target: Path, flags: Sequence[str] = ()) -> bool:
     return False
 
 
-def _compilers() -> list[list[str]]:
+def sources_of(target: Path) -> list[str]:
+    """Return the C files beside a library."""
+    return [str(path) for path in sorted((target.parent / "c").glob("*.c"))]
+
+
+def compilers() -> list[list[str]]:
+    """Return the commands of the C compilers at hand, the first to be tried first."""
     chosen = os.environ.get("CC")
     names = [chosen] if chosen else ["cc", "gcc", "clang"]
     found = [[path] for name in names if (path := shutil.which(name))]

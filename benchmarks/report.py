@@ -1,4 +1,4 @@
-"""What does a stored run look like for people: a markdown table, or a page with plots?
+"""Render a stored run as a markdown table or as a page with plots.
 
 Run as `python -m benchmarks.report [FILE]`; without a file the newest run is shown. With `--docs`
 the page `docs/benchmarks.md` and its plots are written.
@@ -18,17 +18,17 @@ PLOTS = PAGE.with_suffix("")
 
 _INTRODUCTION = """# Benchmarks
 
-Written by `make bench`; `make bench-smoke` is the same with small tables in two minutes. All peers
-are measured in one run on the same rows. pylance and lancetable take turns, so the ratio is worth
-more than the times; `memcpy` and raw write speed tell how busy the machine was. In a turn of short
-calls the first is not counted: it tells of the caches and threads that the other library left
-behind. Parquet and Delta hold the same rows in their own formats and have no figure where they have
-no such operation. Peak RSS counts mapped pages of files, which the system drops when it needs the
-memory; anonymous RSS does not.
+`make bench` writes this page; `make bench-smoke` runs the same cases on small tables in two
+minutes. All peers are measured in one run on the same rows. Calls of pylance and lancetable
+alternate, so the ratio is more reliable than the times. `memcpy` and raw write speed show the
+load of the machine. The first of a series of short calls is not counted, because it depends on
+the caches and threads of the other library. Parquet and Delta hold the same rows in their own
+formats and have no figure for operations they lack. Peak RSS includes mapped pages of files,
+which the system can drop at any time; anonymous RSS does not.
 
 """
 _LINEAR = 1.15
-"""Up to this power of the size a time counts as growing in line with it; the rest is noise."""
+"""Largest power of the size that counts as linear; the excess is noise."""
 
 
 def write_docs(run: dict[str, Any]) -> Path:
@@ -48,7 +48,7 @@ def _warning(run: dict[str, Any]) -> str:
         return ""
     return (
         f"**The machine was busy (load {facts['load']} on {facts['cores']} cores): these figures"
-        " show that the suite runs, they are no measurement.**\n"
+        " only show that the suite runs.**\n"
     )
 
 
@@ -96,8 +96,8 @@ def _growth(run: dict[str, Any]) -> Iterator[str]:
 def _powers(cases: dict[str, list[dict[str, Any]]]) -> str:
     """Return how the times of both libraries grow, as powers of the size."""
     lines = [
-        "From the second largest size to the largest one the time grows with this power of the",
-        f"size: 1 is in line with it, 2 its square. More than {_LINEAR:g} is marked.",
+        "The time grows with this power of the size between the two largest sizes: 1 is linear,",
+        f"2 is quadratic. Values above {_LINEAR:g} are bold.",
         "",
         _row(["case", "sizes", *COMPARED]),
         _row(["---", "---", *["---:"] * len(COMPARED)]),
@@ -125,7 +125,7 @@ def markdown(run: dict[str, Any]) -> str:
     sizes = ", reduced sizes" if run["quick"] else ""
     lines = [
         f"{run['started']}{sizes}: {results.machine_text(run)}.",
-        "Medians ± half the distance of the quartiles; ratio = pylance / ours, above 1 is ahead.",
+        "Medians ± half the interquartile range; ratio = pylance / ours, above 1 is better.",
         "",
         _row(["case", "table", *peers, "ratio", "target", ""]),
         _row(["---", "---", *["---:"] * len(peers), "---:", "---:", "---"]),

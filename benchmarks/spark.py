@@ -1,9 +1,9 @@
-"""How fast are Lance tables inside of Spark: pairs of jobs, measured in turn in one local session.
+"""Measure Lance tables inside Spark: pairs of jobs that alternate in one local session.
 
-Run as ``python -m benchmarks.spark``; with ``--docs`` the table goes to ``docs/spark.md``. Each
-line shows our time over the other's, and the most it should be. The bound of a scan is a Python
-source that gives a ready batch again and again: what Spark itself takes to get rows out of Python.
-With ``--jar`` the connector of the JVM in that archive reads the same table, too.
+Run as ``python -m benchmarks.spark``; ``--docs`` writes the table to ``docs/spark.md``. Each line
+shows our time divided by the other one, and the largest ratio allowed. The bound of a scan is a
+Python source that returns one ready batch repeatedly: the time Spark needs to receive rows from
+Python. With ``--jar`` the JVM connector in that archive reads the same table, too.
 """
 
 import argparse
@@ -27,8 +27,8 @@ from rich.table import Table
 
 import lancetable
 from benchmarks.machine import copy_speed
-from lancetable.operations.add_columns import FunctionOptions, add_columns_by
-from lancetable.operations.changes import ChangeOptions
+from lancetable.operations.columns.add import FunctionOptions, add_columns_by
+from lancetable.operations.results import ChangeOptions
 from lancetable.spark import LanceTable, SparkRunner, session
 
 DIMENSIONS = 768
@@ -462,8 +462,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.docs:
         about = (
             f"{bench.rows:,} rows of 4 columns and {bench.wide:,} vectors of {DIMENSIONS} floats, "
-            f"{chosen.repeat} rounds of each pair in turn, best over best; "
-            f"{os.cpu_count()} cores that copied {speed} GB/s before and {copy_speed()} after:"
+            f"{chosen.repeat} alternating rounds of each pair, ratio of the best times; "
+            f"{os.cpu_count()} cores, memory copy {speed} GB/s before and {copy_speed()} after:"
         )
         PAGE.write_text(into_page(PAGE.read_text(), as_markdown(results, about)))
         console.print(f"written to {PAGE.name}")

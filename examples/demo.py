@@ -1,7 +1,7 @@
-"""A pipeline from end to end on a local Spark; `make demo` runs this.
+"""A complete pipeline on a local Spark; `make demo` runs it.
 
-The documents are the docstrings of the Python that runs it. They are extracted in parallel, stored,
-given vectors, kept up to date by a stream, compacted, looked up, and looked at as they were.
+The documents are the docstrings of the running Python. The pipeline extracts them in parallel,
+stores them, adds vectors, merges a stream, compacts the table, searches it and reads old versions.
 """
 
 import shutil
@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from examples import documents
-from lancetable.operations.add_columns import FunctionOptions
+from lancetable.operations.columns.add import FunctionOptions
 from lancetable.spark import LanceTable, session, show_progress, upsert
 
 INSTALLED = ("rich", "pyarrow", "sqlglot", "numpy")
@@ -27,8 +27,8 @@ _COUNTS = ("Added", "Removed", "Updated")
 console = Console(highlight=False)
 
 
-class Story:
-    """What happens, told while it happens."""
+class Demo:
+    """The steps of the demo, each printed while it runs."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark = spark
@@ -38,8 +38,8 @@ class Story:
         self.cores = spark.sparkContext.defaultParallelism
 
     @contextmanager
-    def chapter(self, title: str) -> Iterator[None]:
-        """Show a title, then progress, then how long it took."""
+    def step(self, title: str) -> Iterator[None]:
+        """Print a title, the progress and the duration of a step."""
         console.print(f"\n[bold cyan]{title}[/]")
         began = time.perf_counter()
         with show_progress(self.spark, "  tasks", console):
@@ -57,23 +57,23 @@ class Story:
         return parts.mapInArrow(documents.extract, documents.SCHEMA)
 
     def extract_and_write(self) -> None:
-        """Make a table of the standard library."""
+        """Create a table with the documents of the standard library."""
         modules = documents.standard_library()
-        with self.chapter(f"1. Extract the docstrings of {len(modules)} modules and write a table"):
+        with self.step(f"1. Extract the docstrings of {len(modules)} modules and write a table"):
             self.extracted(modules).write.format("lance").mode("append").save(self.path)
             say(f"{self.table().count():,} documents, version {self.table().snapshot().version}")
 
     def add_vectors(self) -> None:
-        """Give every document a vector."""
-        with self.chapter("2. Add a column of vectors, computed next to the fragments"):
+        """Add a vector to every document."""
+        with self.step("2. Add a column of vectors, computed by the workers"):
             options = FunctionOptions(inputs=("id", "doc"), batch_rows=2048)
             self.table().addColumns(documents.embed, options)
             shown = self.table().toDF().schema["embedding"]
             say(f"embedding: {shown.dataType.simpleString()}, stored as {shown.metadata}")
 
     def fill_inbox(self) -> None:
-        """Put cleaned documents, and those of installed packages, into another table."""
-        with self.chapter("3. New and changed documents arrive in another table"):
+        """Write cleaned documents, and those of installed packages, to another table."""
+        with self.step("3. Write new and changed documents to another table"):
             old = self.table().toDF().select("id", "package", "kind", "doc", "source")
             changed = old.where("doc like '%\\n%' and package in ('json', 'argparse', 'asyncio')")
             arrived = (changed.mapInArrow(documents.clean, documents.SCHEMA), *self.news())
@@ -106,18 +106,18 @@ class Story:
         return self.table().snapshot().version
 
     def stream(self) -> None:
-        """Merge the other table into the first, then lose the note of it and do it again."""
-        with self.chapter("4. A stream merges them in, one version of the inbox at a time"):
+        """Merge the other table into the first, then lose a checkpoint and repeat the batch."""
+        with self.step("4. Merge them by a stream, one version of the inbox at a time"):
             before = self.table().count()
             version = self.follow()
             say(f"{before:,} documents became {self.table().count():,}, version {version}")
-        with self.chapter("5. The driver dies before it notes the last batch, and starts again"):
+        with self.step("5. Restart the stream without the record of its last batch"):
             batch = self.forget()
             again = self.follow()
-            say(f"batch {batch} came again and was left out: still version {again}")
+            say(f"batch {batch} was delivered again and skipped: still version {again}")
 
     def forget(self) -> int:
-        """Remove the last entry from the log of Spark, as if its driver had died before."""
+        """Remove the last entry from the commit log of Spark."""
         log = Path(self.checkpoint) / "commits"
         last = max(int(one.name) for one in log.glob("[0-9]*"))
         for one in (log / f"{last}", log / f".{last}.crc"):
@@ -125,20 +125,20 @@ class Story:
         return last
 
     def merge_and_delete(self) -> None:
-        """Change and delete documents in one go."""
-        with self.chapter("6. Merge: mark what is private, and drop what was withdrawn"):
+        """Update and delete documents in one commit."""
+        with self.step("6. Merge: mark private documents and delete those of one package"):
             private = self.table().toDF().where("id like '%.\\\\_%'").select("id", "kind")
             source = private.selectExpr("id", "concat('private ', kind) kind")
             merge = self.table().alias("t").merge(source.alias("s"), "t.id = s.id")
             merge = merge.whenMatchedDelete("t.package = 'turtledemo'")
             (counts,) = merge.whenMatchedUpdate(set={"kind": "s.kind"}).execute().collect()
             say(f"{counts['num_updated_rows']:,} updated, {counts['num_deleted_rows']:,} deleted")
-        with self.chapter("7. Delete documents that say next to nothing"):
+        with self.step("7. Delete very short documents"):
             say(f"{self.table().delete('length(doc) < 20'):,} deleted")
 
     def compact(self) -> None:
-        """Give back the place of deleted rows, in tasks that run on workers."""
-        with self.chapter("8. Compact what many small changes left behind"):
+        """Compact the table in tasks that run on workers."""
+        with self.step("8. Compact the fragments of many small changes"):
             (done,) = self.table().optimize().executeCompaction().collect()
             say(
                 f"{done['numFragmentsRemoved']} fragments became {done['numFragmentsAdded']}, "
@@ -146,8 +146,8 @@ class Story:
             )
 
     def ask(self) -> None:
-        """Find the documents that are closest to a question."""
-        with self.chapter(f"9. The nearest documents to “{QUESTION}”"):
+        """Find the documents that are closest to a text."""
+        with self.step(f"9. The nearest documents to “{QUESTION}”"):
             query = documents.vector_of(QUESTION)
             found = self.table().mapInArrow(
                 partial(documents.nearest, query=query, most=5),
@@ -159,19 +159,19 @@ class Story:
 
     def travel(self) -> None:
         """Read an old version beside the new one."""
-        with self.chapter("10. Look back: json.dumps in the first version and now"):
+        with self.step("10. Read json.dumps in the first and in the latest version"):
             for version in (1, self.table().snapshot().version):
                 frame = self.spark.read.format("lance").option("version", version).load(self.path)
                 row = frame.where("id = 'json.dumps'").select("doc").first()
                 lines = [] if row is None else row["doc"].splitlines()
-                shown = repr(lines[2]) if len(lines) > 2 else "not there"
+                shown = repr(lines[2]) if len(lines) > 2 else "missing"
                 count = self.spark.read.format("lance").option("version", version)
                 rows = count.schema("kind string").load(self.path).count()
                 say(f"version {version}: {rows:,} documents, its third line is {shown}")
 
     def history(self) -> None:
         """Show versions and files."""
-        console.print("\n[bold cyan]11. What happened, and what is on disk[/]")
+        console.print("\n[bold cyan]11. Show the history and the files[/]")
         shown = Table("version", "operation", "added", "removed", "updated", "batch", box=None)
         for row in reversed(self.table().history().collect()):
             metrics, notes = row["operationMetrics"], row["operationParameters"]
@@ -189,12 +189,12 @@ class Story:
 
 
 def say(text: str) -> None:
-    """Print one line of the story."""
+    """Print one line of output."""
     console.print(f"  {text}", markup=False)
 
 
 def main() -> None:
-    """Run the pipeline in a folder that goes again."""
+    """Run the pipeline in a temporary folder."""
     began = time.perf_counter()
     folder = Path(tempfile.mkdtemp(prefix="lancetable-demo-"))
     console.print("[bold]A pipeline on Lance tables and Spark[/], through PySpark alone")
@@ -202,19 +202,19 @@ def main() -> None:
         spark = session(name="demo", settings={"spark.sql.adaptive.enabled": "false"})
     say(f"Spark {spark.version}, {time.perf_counter() - began:.0f} s to start")
     try:
-        story = Story(spark, folder)
-        for chapter in (
-            story.extract_and_write,
-            story.add_vectors,
-            story.fill_inbox,
-            story.stream,
-            story.merge_and_delete,
-            story.compact,
-            story.ask,
-            story.travel,
-            story.history,
+        demo = Demo(spark, folder)
+        for step in (
+            demo.extract_and_write,
+            demo.add_vectors,
+            demo.fill_inbox,
+            demo.stream,
+            demo.merge_and_delete,
+            demo.compact,
+            demo.ask,
+            demo.travel,
+            demo.history,
         ):
-            chapter()
+            step()
         console.print(f"\n[bold]Done[/] in {time.perf_counter() - began:.0f} s")
     finally:
         spark.stop()

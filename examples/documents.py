@@ -1,7 +1,7 @@
-"""Documents that every machine has: the docstrings and sources of the installed Python.
+"""Documents for the demo: the docstrings and sources of the installed Python.
 
-The functions here run on Spark's workers. They take batches and give batches, and their results
-depend on nothing but the rows, so that a task that runs twice gives the same rows twice.
+The functions run on Spark's workers. They accept and return batches, and their results depend only
+on the rows, so that a repeated task returns the same rows.
 """
 
 import ast
@@ -56,7 +56,7 @@ def _modules(root: Path, prefix: str = "") -> list[tuple[str, str]]:
 
 
 def extract(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Turn rows of (module, path) into documents: one for each docstring."""
+    """Turn rows of (module, path) into documents, one for each docstring."""
     for batch in batches:
         rows = [
             row
@@ -101,7 +101,7 @@ def _source(lines: list[str], node: Documented) -> str:
 
 
 def clean(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Give each document its docstring as readers see it: without the indentation of the code."""
+    """Remove the indentation of the code from docstrings."""
     for batch in batches:
         docs = [cleandoc(doc) for doc in batch.column("doc").to_pylist()]
         place = batch.schema.get_field_index("doc")
@@ -109,7 +109,7 @@ def clean(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def embed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Give each document a vector: its words are hashed to places, and counted there."""
+    """Compute a vector for each document: counts of its hashed words."""
     texts = zip(batch.column("id").to_pylist(), batch.column("doc").to_pylist(), strict=True)
     vectors = np.stack([vector_of(f"{id_} {doc}") for id_, doc in texts])
     values = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS)
@@ -117,7 +117,7 @@ def embed(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def with_embeddings(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Add the vectors to batches of documents, in the type that Spark has for them."""
+    """Add vectors to batches of documents, as lists for Spark."""
     for batch in batches:
         if batch.num_rows:
             vectors = embed(batch).column("embedding").cast(pa.list_(pa.float32()))
@@ -125,7 +125,7 @@ def with_embeddings(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 
 def vector_of(text: str) -> "np.ndarray[tuple[int], np.dtype[np.float32]]":
-    """Return the vector of a text, of length one."""
+    """Return the normalised vector of a text."""
     counts = Counter(word for word in _WORD.findall(text.lower()) if word not in _COMMON)
     vector = np.zeros(DIMENSIONS, np.float32)
     if not counts:
@@ -143,7 +143,7 @@ def nearest(
     query: "np.ndarray[tuple[int], np.dtype[np.float32]]",
     most: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Give the rows whose vectors are closest to the query."""
+    """Yield the rows whose vectors are closest to the query."""
     for batch in batches:
         vectors = batch.column("embedding").flatten().to_numpy()
         scores = vectors.reshape(-1, DIMENSIONS) @ query

@@ -1,7 +1,7 @@
-"""Writes docs/compatibility.md: every fixture, and whether it is read as it must be.
+"""Write docs/compatibility.md: the result of reading every fixture.
 
-``python -m tests.compatibility`` needs the collection of fixtures beside the checkout and pylance
-for the few versions that have no stored expectation.
+``python -m tests.compatibility`` needs the collection of fixtures beside the checkout, and pylance
+for the few versions without a stored expectation.
 """
 
 import sys
@@ -17,12 +17,12 @@ WIDEST = 110
 HEAD = """\
 # Compatibility
 
-Which tables and files are read, case by case. This page is generated: `make docs` reads every
-fixture and writes it anew.
+This page lists the result of reading each table and file of the collection. `make docs` reads all
+of them and generates the page.
 
-*equal* means: the values are the same, bit by bit, as the expected ones, and what the last column
-names was compared. Where the reference implementation is known to be wrong, the expectation is
-the true data. *refused* means: one clear error, as it must be; the error follows.
+*equal*: the values match the expected ones bit by bit; the last column names what was compared.
+The expectation is the correct data where the reference implementation is known to be wrong.
+*refused*: the expected error was raised; the last column quotes it.
 
 """
 
@@ -94,7 +94,7 @@ def _cell(text: str, widest: int = WIDEST) -> str:
 
 
 def listed() -> dict[str, str]:
-    """Return the cases of the report as it stands, with their results."""
+    """Return the cases of the current report with their results."""
     found = {}
     for text in REPORT.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in text.replace("\\|", "¦").split("|")[1:-1]]
@@ -106,7 +106,7 @@ def listed() -> dict[str, str]:
 def main() -> int:
     """Read all fixtures and write the report."""
     if not SHARED.exists():
-        sys.stderr.write("the collection of fixtures is not beside the checkout\n")
+        sys.stderr.write("the collection of fixtures was not found beside the checkout\n")
         return 1
     lines = [run(case) for case in cases(SHARED)]
     REPORT.write_text(render(lines), encoding="utf-8")

@@ -1,9 +1,9 @@
-"""What flows where: declared here, run by ``spark-pipelines run --spec spark-pipeline.yml``.
+"""Flows of a declarative pipeline; run with ``spark-pipelines run --spec spark-pipeline.yml``.
 
-Events are followed as they are appended to a Lance table, and those that matter go to another one.
-A sink writes to a path, which is what a Lance table has. There is no table of the catalog: unless
-the catalog outlives the run, as that of Hive does, a second run finds the folder of the table
-without its entry and fails with LOCATION_ALREADY_EXISTS.
+The pipeline streams rows that are appended to a Lance table and writes some of them to another one.
+A sink writes to the path of a Lance table. The pipeline uses no catalog table: without a persistent
+catalog, such as Hive, a second run finds the folder of the table without its entry and fails with
+LOCATION_ALREADY_EXISTS.
 """
 
 from pyspark import pipelines as dp
@@ -18,6 +18,6 @@ dp.create_sink("alarms", "lance", {"path": target})
 
 @dp.append_flow(target="alarms")  # type: ignore[untyped-decorator]
 def alarms() -> DataFrame:
-    """Copy what is loud, each row once."""
+    """Copy events of level 3 and above, each row once."""
     events = spark.readStream.format("lance").option("startingVersion", 1).load(source)
     return events.where("level >= 3")

@@ -30,34 +30,35 @@ from lancetable.errors import (
 )
 
 if TYPE_CHECKING:
-    from lancetable.commit.difference import Difference
-    from lancetable.commit.history import History
-    from lancetable.commit.history_entry import HistoryEntry
+    from lancetable.commit.history.difference import Difference
+    from lancetable.commit.history.entry import HistoryEntry
+    from lancetable.commit.history.history import History
     from lancetable.commit.options import CommitOptions
     from lancetable.commit.refs import BranchInfo, TagInfo
     from lancetable.commit.versions import VersionInfo
+    from lancetable.format.limits import ReadLimits, set_limits
     from lancetable.fragment.progress import WriteProgress
     from lancetable.fragment.writer import WriteOptions
-    from lancetable.operations.add_columns import FunctionOptions
-    from lancetable.operations.casts import CastNote
-    from lancetable.operations.changes import (
+    from lancetable.operations.branch.cherry_pick import PickResult
+    from lancetable.operations.branch.fast_forward import PublishResult
+    from lancetable.operations.check.model import CheckResult, Problem
+    from lancetable.operations.check.repair import Loss, RepairPlan, RepairResult
+    from lancetable.operations.cleanup.options import CleanupResult
+    from lancetable.operations.columns.add import FunctionOptions
+    from lancetable.operations.compact.options import CompactResult
+    from lancetable.operations.feed.feed import Changes
+    from lancetable.operations.feed.task import ChangeTask
+    from lancetable.operations.prepared_transaction import PreparedTransaction
+    from lancetable.operations.results import (
+        CastNote,
         ColumnsResult,
         DeleteResult,
         MergeResult,
         UpdateResult,
+        WriteResult,
     )
-    from lancetable.operations.check.model import CheckResult, Problem
-    from lancetable.operations.check.repair import Loss, RepairPlan, RepairResult
-    from lancetable.operations.cherry_pick import PickResult
-    from lancetable.operations.cleanup.options import CleanupResult
-    from lancetable.operations.compact_options import CompactResult
-    from lancetable.operations.fast_forward import PublishResult
-    from lancetable.operations.feed.feed import Changes
-    from lancetable.operations.feed.task import ChangeTask
-    from lancetable.operations.prepared_transaction import PreparedTransaction
     from lancetable.operations.row_ids import RowIdsResult
     from lancetable.operations.uncommitted import NewFragments
-    from lancetable.operations.write import WriteResult
     from lancetable.store import Durability
     from lancetable.store.dynamodb import DynamoManifests
     from lancetable.store.manifests import KeyValueManifests, ManifestEntry, ManifestStore
@@ -105,6 +106,7 @@ __all__ = [
     "PreparedTransaction",
     "Problem",
     "PublishResult",
+    "ReadLimits",
     "RefNotFoundError",
     "RepairPlan",
     "RepairResult",
@@ -129,50 +131,53 @@ __all__ = [
     "create_table",
     "open_table",
     "repair_table",
+    "set_limits",
 ]
 
 _HOMES = {
     "BranchInfo": "lancetable.commit.refs",
-    "CastNote": "lancetable.operations.casts",
+    "CastNote": "lancetable.operations.results",
     "ChangeTask": "lancetable.operations.feed.task",
     "Changes": "lancetable.operations.feed.feed",
     "CheckResult": "lancetable.operations.check.model",
     "CleanupResult": "lancetable.operations.cleanup.options",
-    "ColumnsResult": "lancetable.operations.changes",
+    "ColumnsResult": "lancetable.operations.results",
     "CommitOptions": "lancetable.commit.options",
-    "CompactResult": "lancetable.operations.compact_options",
-    "DeleteResult": "lancetable.operations.changes",
-    "Difference": "lancetable.commit.difference",
+    "CompactResult": "lancetable.operations.compact.options",
+    "DeleteResult": "lancetable.operations.results",
+    "Difference": "lancetable.commit.history.difference",
     "Durability": "lancetable.store",
     "DynamoManifests": "lancetable.store.dynamodb",
-    "FunctionOptions": "lancetable.operations.add_columns",
-    "History": "lancetable.commit.history",
-    "HistoryEntry": "lancetable.commit.history_entry",
+    "FunctionOptions": "lancetable.operations.columns.add",
+    "History": "lancetable.commit.history.history",
+    "HistoryEntry": "lancetable.commit.history.entry",
     "KeyValueManifests": "lancetable.store.manifests",
     "Loss": "lancetable.operations.check.repair",
     "ManifestEntry": "lancetable.store.manifests",
     "ManifestStore": "lancetable.store.manifests",
-    "MergeResult": "lancetable.operations.changes",
+    "MergeResult": "lancetable.operations.results",
     "NewFragments": "lancetable.operations.uncommitted",
-    "PickResult": "lancetable.operations.cherry_pick",
+    "PickResult": "lancetable.operations.branch.cherry_pick",
     "PreparedTransaction": "lancetable.operations.prepared_transaction",
     "Problem": "lancetable.operations.check.model",
-    "PublishResult": "lancetable.operations.fast_forward",
+    "PublishResult": "lancetable.operations.branch.fast_forward",
+    "ReadLimits": "lancetable.format.limits",
     "RepairPlan": "lancetable.operations.check.repair",
     "RepairResult": "lancetable.operations.check.repair",
     "RowIdsResult": "lancetable.operations.row_ids",
     "SqliteManifests": "lancetable.store.sqlite",
     "Table": "lancetable.table",
     "TagInfo": "lancetable.commit.refs",
-    "UpdateResult": "lancetable.operations.changes",
+    "UpdateResult": "lancetable.operations.results",
     "VersionInfo": "lancetable.commit.versions",
     "WriteOptions": "lancetable.fragment.writer",
     "WriteProgress": "lancetable.fragment.progress",
-    "WriteResult": "lancetable.operations.write",
+    "WriteResult": "lancetable.operations.results",
     "check_table": "lancetable.table.rescue",
     "create_table": "lancetable.table",
     "open_table": "lancetable.table",
     "repair_table": "lancetable.table.rescue",
+    "set_limits": "lancetable.format.limits",
 }
 
 

@@ -20,6 +20,7 @@ SLOW = {"asyncio", "concurrent", "dataclasses", "http", "inspect", "logging", "p
 SLOW |= {"typer", "urllib", "uuid"}
 
 OWN = sorted(path for path in SOURCES.rglob("*.py") if GENERATED not in path.parents)
+COMPILED = sorted([*SOURCES.rglob("*.c"), *SOURCES.rglob("*.h")])
 PACKAGES = sorted(path.parent for path in SOURCES.rglob("__init__.py"))
 
 
@@ -44,9 +45,16 @@ def test_a_module_answers_one_question(path) -> None:
     assert ast.get_docstring(ast.parse(text))
 
 
+@pytest.mark.parametrize("path", COMPILED, ids=_name)
+def test_a_compiled_source_says_what_it_holds_and_stays_short(path) -> None:
+    lines = path.read_text("utf-8").splitlines()
+    assert len(lines) <= LONGEST
+    assert lines[0].startswith("/* ")
+
+
 @pytest.mark.parametrize("path", OWN, ids=_name)
 def test_the_library_never_imports_the_reference_implementation(path) -> None:
-    allowed = {"pyspark"} if path.parent.name == "spark" else set()
+    allowed = {"pyspark"} if SOURCES / "spark" in path.parents else set()
     assert not _imported(ast.parse(path.read_text("utf-8"))) & (FOREIGN - allowed)
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.commit.external import ExternalLocation, ExternalStore, base_of
-from lancetable.commit.place import locate
+from lancetable.commit.location.external import ExternalLocation, ExternalStore, base_of
+from lancetable.commit.location.locate import locate
 from lancetable.commit.versions import load
 from lancetable.store import Store, TableLocation
 from lancetable.store.manifests import KeyValueManifests, ManifestEntry, ManifestStore

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
+from tests.servers.azure import azure_blobs
 from tests.servers.places import Place
 from tests.servers.proxy import Proxy
 
@@ -24,11 +25,29 @@ def test_a_google_endpoint_that_ignores_conditions_gets_no_table(
 ) -> None:
     place, between = hurt
     if not place.uri.startswith("gs:"):
-        pytest.skip("S3 and Azure sign their conditions, so a proxy cannot drop them")
+        pytest.skip("S3 and Azure sign their conditions, so a proxy cannot drop them; see below")
     between.drops_conditions = True
     with pytest.raises(lt.UnsupportedError, match=r"ignores.*manifest store"):
         lt.create_table(place.uri, ROWS, storage_options=place.options)
     assert list(place.open().list("")) == []
+
+
+def test_an_azure_endpoint_that_ignores_conditions_gets_no_table() -> None:
+    with azure_blobs(honours_conditions=False) as container:
+        place = container.fresh()
+        for _ in range(2):
+            with pytest.raises(lt.UnsupportedError, match=r"ignores 'If-None-Match'.*manifest st"):
+                lt.create_table(place.uri, ROWS, storage_options=place.options)
+            assert list(place.open().list("")) == []
+
+
+def test_an_azure_endpoint_that_honours_conditions_gets_a_table() -> None:
+    with azure_blobs(honours_conditions=True) as container:
+        place = container.fresh()
+        table = lt.create_table(place.uri, ROWS, storage_options=place.options)
+        table.append(ROWS)
+        assert lt.open_table(place.uri, storage_options=place.options).count() == 6
+        assert not [entry.path for entry in place.open().list("") if "probe" in entry.path]
 
 
 def test_a_table_is_created_without_permission_to_delete(hurt: tuple[Place, Proxy]) -> None:

@@ -15,11 +15,12 @@ from lancetable.commit.versions import load
 from lancetable.store import ByteRange, Store
 from lancetable.store.fetch import fetch_ranges
 from lancetable.store.settings import Limits
-from lancetable.store.wrap import CountingStore, WrappedLocation, WrappedStore
+from lancetable.store.wrap import WrappedStore
 from tests.servers.moto import Moto
 from tests.servers.places import Place
 from tests.servers.proxy import Proxy, proxy
 from tests.servers.tables import recorded_place
+from tests.stores import CountingStore, WrappedLocation
 
 cloud = pytest.mark.cloud
 ROWS = 60_000

@@ -22,8 +22,9 @@ import pyarrow as pa
 import lancetable as lt
 from lancetable.commit.versions import load
 from lancetable.store import TableLocation
-from lancetable.store.wrap import WrappedLocation, WrappedStore
+from lancetable.store.wrap import WrappedStore
 from tests.crash.aftermath import check_whole
+from tests.stores import WrappedLocation
 
 _T = TypeVar("_T")
 GROUP = 10

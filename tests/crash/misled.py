@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lancetable.commit.external import ExternalStore
-from lancetable.commit.locked import LockedStore
+from lancetable.commit.location.commit_lock import LockedStore
+from lancetable.commit.location.external import ExternalStore
 from lancetable.commit.versions import load
 from lancetable.errors import ExistsError, FileNotFoundInStoreError, StoreError
 from lancetable.store import Store, TableLocation
 from lancetable.store.manifests import KeyValueManifests, ManifestEntry, ManifestStore
 from lancetable.store.memory import MemoryStore
 from lancetable.store.sqlite import SqliteManifests
-from lancetable.store.wrap import MisleadingStore
 from tests.contracts.test_manifest_store import Pairs
+from tests.stores import MisleadingStore
 
 _T = TypeVar("_T")
 

@@ -14,10 +14,10 @@ from lancetable.commit.reuse import load_reuse
 from lancetable.commit.versions import load
 from lancetable.format.manifest.reuse import codec
 from lancetable.store.memory import MemoryStore
-from lancetable.store.wrap import Moment
 from tests.conftest import GOLDEN
 from tests.crash.aftermath import check_whole, paths, state
 from tests.crash.test_store_faults import ArmedStore, Place
+from tests.stores import Moment
 
 USUAL = lt.CommitOptions(attempts=3)
 pytestmark = pytest.mark.slow

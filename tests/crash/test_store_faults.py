@@ -15,9 +15,9 @@ from lancetable.commit.versions import load
 from lancetable.operations.create import create
 from lancetable.store import Store, TableLocation
 from lancetable.store.memory import MemoryStore
-from lancetable.store.wrap import CountingStore, FaultyStore, Moment
 from tests.acts import ACTS, by_turns, make_base, rows_from
 from tests.crash.aftermath import check_whole, paths, state
+from tests.stores import CountingStore, FaultyStore, Moment
 
 _T = TypeVar("_T")
 NEVER = 1 << 30

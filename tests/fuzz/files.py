@@ -10,10 +10,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from lancetable.file import DataFileHandle, FileReader
-from lancetable.file.coded import has_codes, read_coded
-from lancetable.file.leaves import columns_by_walk
+from lancetable.file.codes import has_codes, read_coded
+from lancetable.file.leaf_info import columns_by_walk
 from lancetable.format.proto import encodings20_pb2, encodings21_pb2, file2_pb2, file_pb2
-from lancetable.fragment.coded import decoded
+from lancetable.fragment.select import decoded
 from lancetable.store import MemoryFile
 from tests.fuzz.messages import damage_message
 from tests.fuzz.mutate import damage

@@ -59,6 +59,12 @@ def test_a_wrong_file_size_does_not_slow_a_scan_down(tmp_path: Path, size: int) 
     assert len(batches) < 100
 
 
+def test_wide_rows_of_an_empty_table_are_scanned(tmp_path: Path) -> None:
+    vectors = pa.nulls(0, pa.list_(pa.float32(), 100_000))
+    rows = pa.table({"v": vectors, "s": pa.array([], pa.string())})
+    assert lt.create_table(tmp_path / "empty", rows).scan().to_arrow() == rows
+
+
 def test_a_huge_hint_is_no_hint(table: Path) -> None:
     huge(table / HINT)
     opened = lt.open_table(table)

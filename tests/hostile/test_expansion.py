@@ -11,7 +11,7 @@ import zstandard
 import lancetable as lt
 from lancetable.errors import InputError, LimitError, ShortageError
 from lancetable.format.encoding.kernels.compression import decompress
-from lancetable.format.limits import DecodeLimits, decode_limits
+from lancetable.format.limits import ReadLimits, read_limits, set_limits
 
 MiB = 1 << 20
 WIDE = "x" * 50_000
@@ -21,12 +21,12 @@ WIDE = "x" * 50_000
 def limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     yield monkeypatch
     monkeypatch.undo()
-    decode_limits.cache_clear()
+    set_limits(None)
 
 
 def set_limit(limit: pytest.MonkeyPatch, name: str, value: object) -> None:
     limit.setenv(f"LANCETABLE_{name}", str(value))
-    decode_limits.cache_clear()
+    set_limits(None)
 
 
 def wide_tables() -> dict[str, pa.Table]:
@@ -111,8 +111,8 @@ def test_compressed_buffers_do_not_expand_beyond_the_limit(
 def test_limits_are_whole_numbers(limit: pytest.MonkeyPatch, text: str) -> None:
     set_limit(limit, "MAX_PAGE_BYTES", text)
     with pytest.raises(InputError, match="LANCETABLE_MAX_PAGE_BYTES"):
-        decode_limits()
+        read_limits()
 
 
 def test_limits_have_defaults() -> None:
-    assert decode_limits() == DecodeLimits()
+    assert read_limits() == ReadLimits()

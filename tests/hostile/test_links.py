@@ -1,8 +1,6 @@
-"""Links, pipes and cut files on a local disk."""
+"""Links and pipes on a local disk, and disks whose files are not mapped."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -198,40 +196,6 @@ def test_loops_and_broken_links_are_told(table: Path, target: str) -> None:
     assert not link.is_symlink()
     with pytest.raises(FileNotFoundInStoreError):
         store.read("data")
-
-
-CUT = """
-import os, sys
-import lancetable as lt
-from lancetable.errors import CorruptError
-table = lt.open_table(sys.argv[1])
-assert table.scan(["a"]).to_arrow().num_rows == 50_000
-(name,) = os.listdir(sys.argv[1] + "/data")
-os.truncate(sys.argv[1] + "/data/" + name, 5000)
-for read in (lambda: table.scan(["a"]).to_arrow(), lambda: table.count("a > 7")):
-    try:
-        read()
-    except CorruptError as error:
-        assert "cut" in str(error) or "ends" in str(error), error
-    else:
-        raise SystemExit("not noticed")
-print("told")
-"""
-
-
-@pytest.mark.parametrize("reads", ["mapped", "copied"])
-def test_a_file_cut_under_a_reader_is_told(
-    tmp_path: Path, reads: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lt.create_table(tmp_path / "t", LARGE)
-    monkeypatch.setenv("LANCETABLE_LOCAL_READS", reads)
-    done = subprocess.run(
-        [sys.executable, "-c", CUT, str(tmp_path / "t")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout.strip()) == (0, "told"), done.stderr
 
 
 def test_files_are_read_without_mapping_them(tmp_path: Path) -> None:

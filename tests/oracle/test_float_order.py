@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.format.encoding import stretch
+from lancetable.format.encoding import compiled_range
 
 pytestmark = pytest.mark.oracle
 
@@ -89,7 +89,7 @@ def test_predicates_find_the_rows_that_pylance_finds(
     theirs = lance.write_dataset(table_of(type_, is_repeated=is_repeated), tmp_path / "t")
     ours = lt.open_table(tmp_path / "t")
     if is_plain:
-        monkeypatch.setattr(stretch, "_DLL", None)
+        monkeypatch.setattr(compiled_range, "DLL", None)
     for predicate in PREDICATES:
         expected = theirs.to_table(columns=["i"], filter=predicate)["i"].to_pylist()
         found = ours.scan(["i"], where=predicate).to_arrow()["i"].to_pylist()

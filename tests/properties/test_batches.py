@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import lancetable
 from lancetable.errors import LanceTableError
-from lancetable.format.encoding.batches import FlatTake
+from lancetable.file import compiled_rows
 from lancetable.format.encoding.kernels.addressing import GATHER
+from lancetable.format.encoding.take_batch import FlatTake
 from lancetable.fragment import readers
 from tests.properties.test_gathering import ROWS, rich_table
 from tests.same import assert_same_table
@@ -95,7 +96,11 @@ def test_deleted_rows_and_other_names_of_rows(tmp_path: Path, taken: list[bool])
     assert taken == [True] * 12
 
 
-def test_so_many_rows_that_threads_share_them(tmp_path: Path, taken: list[bool]) -> None:
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_so_many_rows_that_threads_share_them(
+    tmp_path: Path, taken: list[bool], monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    monkeypatch.setattr(compiled_rows, "free_threads", lambda: threads)
     table = flat_table().drop_columns(["nothing"])
     opened = in_fragments(tmp_path / "table", table)
     opened.take([0, 1000, 2000, 3000, 4000])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import lancetable
 from lancetable.errors import ExpressionError
-from lancetable.format.encoding.coded import Codes, Runs
+from lancetable.format.encoding.codes import Codes, Runs
 from lancetable.fragment.readers import Readers
 from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanRequest, parse_where

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lancetable
 from lancetable.errors import LanceTableError
-from lancetable.file import FileReader, reader
+from lancetable.file import FileReader, compiled_rows, reader
 from lancetable.file.model import FileVersion
 from lancetable.file.writer import FileWriteOptions, FileWriter
 from lancetable.format.encoding.kernels.addressing import GATHER, Values
@@ -167,6 +167,28 @@ def test_threads_open_pages_at_the_same_time(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(12)))
+
+
+@needs_gather
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_so_many_rows_that_threads_share_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    asked = []
+
+    def chosen() -> int:
+        asked.append(threads)
+        return threads
+
+    monkeypatch.setattr(compiled_rows, "free_threads", chosen)
+    table = rich_table()
+    opened = lancetable.create_table(str(tmp_path / "table"), table)
+    rows = np.random.default_rng(threads).integers(0, ROWS, 20_000)
+    assert_same_table(opened.take(rows.tolist()), table.take(pa.array(rows)))
+    assert asked
+    asked.clear()
+    assert_same_table(opened.take([7]), table.slice(7, 1))
+    assert not asked
 
 
 @settings(max_examples=40)

@@ -21,7 +21,7 @@ NUMBERS = st.one_of(st.integers(0, 300), st.integers(0, 2**64 - 1), st.just(2**6
 
 def both(make: Callable[[], Made]) -> tuple[Made, Made]:
     compiled = make()
-    with patch.object(ordering, "_DLL", None), patch.object(probing, "_DLL", None):
+    with patch.object(ordering, "DLL", None), patch.object(probing, "DLL", None):
         return compiled, make()
 
 

@@ -18,9 +18,9 @@ from lancetable.errors import LanceTableError
 from lancetable.expression import Comparison
 from lancetable.expression.compare import number_test
 from lancetable.file import FileReader
+from lancetable.format.encoding.compiled_range import Test as OneTest
+from lancetable.format.encoding.compiled_range import packed_tests
 from lancetable.format.encoding.kernels.compiled import LIBRARY
-from lancetable.format.encoding.stretch import Test as OneTest
-from lancetable.format.encoding.stretch import packed_tests
 from lancetable.store import MemoryFile
 from tests.properties.test_gathering import ROWS, rich_table, written
 from tests.same import assert_same_table

@@ -12,7 +12,8 @@ import pytest
 import lancetable as lt
 from lancetable.commit.versions import load
 from lancetable.store import Store
-from lancetable.store.wrap import WrappedLocation, WrappedStore
+from lancetable.store.wrap import WrappedStore
+from tests.stores import WrappedLocation
 
 _T = TypeVar("_T")
 NOW = timedelta(0)

@@ -4,14 +4,17 @@ Azurite comes from npm, MinIO and versitygw from the Go module proxy. Where the 
 what it needs cannot be had, the tests that ask for the server are skipped.
 """
 
+import shutil
 import tempfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.servers.places import Place
-from tests.servers.programs import CACHE, free_ports, installed, running
+from tests.servers.programs import free_ports, installed, running
 from tests.servers.s3 import BUCKET, S3Server
 
 AZURITE = "azurite@3.35.0"
@@ -25,11 +28,10 @@ VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 @contextmanager
 def azurite() -> Iterator[Place]:
     """Start Azurite with one container."""
-    program = installed(
-        CACHE / "azurite" / "node_modules" / ".bin" / "azurite-blob",
-        "npm",
-        ["install", "--no-fund", "--no-audit", "--prefix", str(CACHE / "azurite"), AZURITE],
-    )
+    if shutil.which("node") is None:
+        pytest.skip("azurite runs in node, which is not on this machine")
+    arguments = ["install", "--no-fund", "--no-audit", "--prefix", "."]
+    program = installed(AZURITE, "node_modules/.bin/azurite-blob", "npm", arguments)
     (port,) = free_ports(1)
     endpoint = f"http://127.0.0.1:{port}/{ACCOUNT}"
     options = {
@@ -49,7 +51,7 @@ def azurite() -> Iterator[Place]:
 @contextmanager
 def minio() -> Iterator[S3Server]:
     """Start MinIO with one bucket."""
-    program = _from_go("minio", MINIO)
+    program = installed(MINIO, "minio", "go", ["install"])
     (port,) = free_ports(1)
     server = S3Server(port, key="test", secret="test-test")
     environment = {
@@ -70,7 +72,7 @@ def minio() -> Iterator[S3Server]:
 @contextmanager
 def versitygw() -> Iterator[S3Server]:
     """Start versitygw with one bucket on a folder of this machine."""
-    program = _from_go("versitygw", VERSITYGW)
+    program = installed(VERSITYGW, "versitygw", "go", ["install"])
     (port,) = free_ports(1)
     server = S3Server(port, key="test", secret="test")
     environment = {"ROOT_ACCESS_KEY": "test", "ROOT_SECRET_KEY": "test"}
@@ -83,11 +85,6 @@ def versitygw() -> Iterator[S3Server]:
         with running(command, server.endpoint, log=folder / "log", environment=environment):
             server.client().create_bucket(Bucket=BUCKET)
             yield server
-
-
-def _from_go(name: str, module: str) -> str:
-    folder = CACHE / "go"
-    return installed(folder / name, "go", ["install", module], GOBIN=str(folder))
 
 
 @contextmanager

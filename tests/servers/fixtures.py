@@ -80,9 +80,9 @@ def versitygw() -> Iterator[S3Server]:
 
 
 @pytest.fixture(scope="session")
-def gcs() -> Iterator[Place]:
-    """A bucket of a Google server: a front of our own."""
+def gcs(s3_server: S3Server) -> Iterator[Place]:
+    """A bucket of a Google server: a front of our own before the S3 server."""
     from tests.servers.google import google
 
-    with google() as place:
+    with google(s3_server) as place:
         yield place

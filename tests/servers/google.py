@@ -1,61 +1,47 @@
-"""A server of our own that speaks the part of the Google Cloud Storage XML API that obstore uses.
+"""A front of our own that speaks the Google Cloud Storage XML API before the S3 server.
 
-Objects are kept in memory under one lock, so that every request is atomic. Supported requests:
+Objects, parts and metadata are kept by SeaweedFS. The front signs and renames what clients send:
 
-=====================================  ==========================================================
-``GET /bucket?list-type=2``            list keys, with prefix, delimiter, start-after and pages
-``GET``, ``HEAD /bucket/key``          read an object, or one range of it
-``PUT /bucket/key``                    write an object, or copy one (``x-goog-copy-source``)
-``POST /bucket/key?uploads``           begin a multipart upload; ``PUT`` sends a part, ``POST``
-                                       completes it, ``DELETE`` aborts it
-``DELETE /bucket/key``                 remove an object
-=====================================  ==========================================================
+==================================  ==============================================================
+``GET /bucket?list-type=2``         ``ListObjectsV2``
+``GET``, ``HEAD /bucket/key``       ``GetObject``, ``HeadObject``, of one ``generation`` if asked
+``PUT /bucket/key``                 ``PutObject``, or ``CopyObject`` for ``x-goog-copy-source``
+``POST /bucket/key?uploads``        ``CreateMultipartUpload`` in a second bucket; ``PUT`` of a part
+                                    and ``DELETE`` go there too
+``POST /bucket/key?uploadId=``      ``CompleteMultipartUpload`` there, then ``CopyObject``
+``DELETE /bucket/key``              ``DeleteObject``, but 404 without an object
+==================================  ==============================================================
 
-``x-goog-if-generation-match: 0`` means that the object must not exist, any other number that it has
-that generation.
+The generation of an object is a piece of its metadata, so it is read and replaced together with the
+content. An upload gets it when it is completed, hence the copy. ``x-goog-if-generation-match: 0``
+becomes ``If-None-Match: *``. S3 has no condition for any other generation, so the front compares it
+and writes under a lock, which every change of the same key takes.
+
+Unlike those of Google, lists have no generations, and the order of folders: ``a/b`` before ``a-b``.
 """
 
-import hashlib
+import http.client
+import itertools
 import json
-import re
 import threading
-import uuid
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import MappingProxyType
 from typing import NamedTuple
-from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
+from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 from tests.servers.places import Place
+from tests.servers.s3 import S3Server
 
-BUCKET = "bucket"
-
-
-class Stored(NamedTuple):
-    """One generation of an object."""
-
-    content: bytes
-    generation: int
-    modified: datetime
-
-    @property
-    def etag(self) -> str:
-        """The entity tag."""
-        return f'"{hashlib.md5(self.content, usedforsecurity=False).hexdigest()}"'
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The headers of an answer that is about this object."""
-        return {
-            "ETag": self.etag,
-            "Last-Modified": format_datetime(self.modified, usegmt=True),
-            "x-goog-generation": str(self.generation),
-        }
+BUCKET = "google"
+UPLOADS = "google-uploads"
+_GENERATION = "x-amz-meta-front-generation"
+# The headers of an object, by which it is asked for, and of answers.
+_STORED = ("content-type", "content-encoding", "content-disposition", "cache-control")
+_ASKED = ("range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
+_ANSWERED = ("etag", "last-modified", "content-range", "content-length")
 
 
 class Answer(NamedTuple):
@@ -66,133 +52,129 @@ class Answer(NamedTuple):
     headers: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass
-class Asked:
+class Asked(NamedTuple):
     """A request, taken apart."""
 
     method: str
     key: str
-    query: dict[str, str]
-    headers: dict[str, str]
-    body: bytes
+    query: Mapping[str, str] = MappingProxyType({})
+    headers: Mapping[str, str] = MappingProxyType({})
+    body: bytes = b""
 
 
-@dataclass
-class Bucket:
-    """The objects and the unfinished uploads of the server."""
+class Front:
+    """The translation of requests to an S3 server."""
 
-    objects: dict[str, Stored] = field(default_factory=dict)
-    uploads: dict[str, tuple[str, dict[int, bytes]]] = field(default_factory=dict)
-    generation: int = 0
-    page: int = 1000
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, server: S3Server) -> None:
+        from botocore.auth import S3SigV4Auth
+        from botocore.credentials import Credentials
+
+        self._port = server.port
+        keys = Credentials(server.keys["aws_access_key_id"], server.keys["aws_secret_access_key"])
+        self._signer = S3SigV4Auth(keys, "s3", server.keys["aws_region"])
+        self._locks = [threading.Lock() for _ in range(64)]
+        # As with Google, microseconds since 1970.
+        self._generations = itertools.count(time.time_ns() // 1000)
+        for name in (BUCKET, UPLOADS):
+            server.client().create_bucket(Bucket=name)
 
     def answer(self, asked: Asked) -> Answer:
         """Serve one request."""
-        with self.lock:
-            if not asked.key:
-                return self._list(asked.query)
-            if "uploads" in asked.query or "uploadId" in asked.query:
-                return self._upload(asked)
-            if asked.method == "PUT":
-                return self._put(asked)
-            found = self.objects.get(asked.key)
-            if found is None:
-                return _error(404, "NoSuchKey")
-            if asked.method == "DELETE":
-                del self.objects[asked.key]
-                return Answer(204)
-            return _read(found, asked.headers.get("range"))
+        if not asked.key:
+            return self._send(BUCKET, asked)
+        if "uploads" in asked.query or ("uploadId" in asked.query and asked.method != "POST"):
+            return self._send(UPLOADS, asked)
+        if asked.method in {"GET", "HEAD"}:
+            return self._read(asked)
+        with self._locks[hash(asked.key) % len(self._locks)]:
+            return self._change(asked)
 
-    def _list(self, query: dict[str, str]) -> Answer:
-        prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
-        after = max(query.get("start-after", ""), query.get("continuation-token", ""))
-        limit = min(int(query.get("max-keys", self.page)), self.page)
-        entries: list[str] = []
-        folders: dict[str, None] = {}
-        last = token = ""
-        for key in sorted(self.objects):
-            if not key.startswith(prefix) or key <= after:
-                continue
-            if len(entries) + len(folders) == limit:
-                token = f"<NextContinuationToken>{escape(last)}</NextContinuationToken>"
-                break
-            last = key
-            head, cut, _ = key[len(prefix) :].partition(delimiter) if delimiter else (key, "", "")
-            if cut:
-                folders[prefix + head + cut] = None
-            else:
-                entries.append(_entry(key, self.objects[key]))
-        common = "".join(
-            f"<CommonPrefixes><Prefix>{escape(one)}</Prefix></CommonPrefixes>" for one in folders
-        )
-        return _xml("ListBucketResult", "".join(entries) + common + token)
-
-    def _put(self, asked: Asked) -> Answer:
-        condition = asked.headers.get("x-goog-if-generation-match")
-        present = self.objects.get(asked.key)
-        if condition is not None and int(condition) != (present.generation if present else 0):
-            return _error(412, "PreconditionFailed")
-        source = asked.headers.get("x-goog-copy-source")
-        if source is None:
-            return Answer(200, b"", self._store(asked.key, asked.body).headers)
-        copied = self.objects.get(unquote(source).lstrip("/").partition("/")[2])
-        if copied is None:
+    def _read(self, asked: Asked) -> Answer:
+        answer = self._send(BUCKET, asked._replace(query={}))
+        found = answer.headers.get("x-goog-generation")
+        if found is not None and asked.query.get("generation", found) != found:
             return _error(404, "NoSuchKey")
-        stored = self._store(asked.key, copied.content)
-        return _xml("CopyObjectResult", f"<ETag>{escape(stored.etag)}</ETag>", stored.headers)
+        return answer
 
-    def _store(self, key: str, content: bytes) -> Stored:
-        self.generation += 1
-        stored = Stored(content, self.generation, datetime.now(UTC))
-        self.objects[key] = stored
-        return stored
-
-    def _upload(self, asked: Asked) -> Answer:
-        if "uploads" in asked.query:
-            name = uuid.uuid4().hex
-            self.uploads[name] = (asked.key, {})
-            return _xml("InitiateMultipartUploadResult", f"<UploadId>{name}</UploadId>")
-        name = asked.query["uploadId"]
-        if name not in self.uploads:
-            return _error(404, "NoSuchUpload")
-        key, parts = self.uploads[name]
-        if asked.method == "PUT":
-            parts[int(asked.query["partNumber"])] = asked.body
-            return Answer(200, b"", {"ETag": Stored(asked.body, 0, datetime.now(UTC)).etag})
-        del self.uploads[name]
+    def _change(self, asked: Asked) -> Answer:
+        condition = asked.headers.get("x-goog-if-generation-match")
+        if asked.method == "DELETE" or condition not in {None, "0"}:
+            present = self._send(BUCKET, Asked("HEAD", asked.key))
+            if present.status not in {200, 404}:
+                return _error(present.status, "InternalError")
+            if condition not in {None, present.headers.get("x-goog-generation", "0")}:
+                return _error(412, "PreconditionFailed")
+            if asked.method == "DELETE" and present.status == 404:
+                return _error(404, "NoSuchKey")
         if asked.method == "DELETE":
-            return Answer(204)
-        numbers = re.findall(rb"<PartNumber>(\d+)</PartNumber>", asked.body)
-        stored = self._store(key, b"".join(parts[int(number)] for number in numbers))
-        body = f"<Key>{escape(key)}</Key><ETag>{escape(stored.etag)}</ETag>"
-        return _xml("CompleteMultipartUploadResult", body, stored.headers)
+            return self._send(BUCKET, asked)
+        generation = str(next(self._generations))
+        headers = {_GENERATION: generation, **({"if-none-match": "*"} if condition == "0" else {})}
+        if asked.method == "POST":
+            answer = self._complete(asked, headers)
+        elif source := asked.headers.get("x-goog-copy-source"):
+            answer = self._copy(unquote(source).lstrip("/"), asked.key, headers)
+        else:
+            answer = self._send(BUCKET, asked, headers)
+        if answer.status != 200:
+            return answer
+        return answer._replace(headers={**answer.headers, "x-goog-generation": generation})
+
+    def _complete(self, asked: Asked, headers: dict[str, str]) -> Answer:
+        whole = self._send(UPLOADS, asked)
+        if whole.status != 200:
+            return whole
+        copied = self._copy(f"{UPLOADS}/{asked.key}", asked.key, headers)
+        if copied.status != 200:
+            return copied
+        self._send(UPLOADS, Asked("DELETE", asked.key))
+        return whole._replace(content=whole.content.replace(UPLOADS.encode(), BUCKET.encode()))
+
+    def _copy(self, source: str, key: str, headers: dict[str, str]) -> Answer:
+        """Copy an object with its metadata, but for the generation."""
+        bucket, _, name = source.partition("/")
+        found = self._send(bucket, Asked("HEAD", name))
+        if found.status != 200:
+            return _error(found.status, "NoSuchKey")
+        copying = {"x-amz-copy-source": quote(source), "x-amz-metadata-directive": "REPLACE"}
+        return self._send(BUCKET, Asked("PUT", key, headers=found.headers), {**headers, **copying})
+
+    def _send(self, bucket: str, asked: Asked, extra: Mapping[str, str] | None = None) -> Answer:
+        """Sign a request, send it to a bucket of the S3 server and rename its answer."""
+        from botocore.awsrequest import AWSRequest
+
+        path = quote(f"/{bucket}/{asked.key}")
+        if asked.query:
+            path += f"?{urlencode(asked.query, quote_via=quote)}"
+        headers = _renamed(asked.headers, "x-goog-", "x-amz-", _STORED + _ASKED) | dict(extra or {})
+        host = f"127.0.0.1:{self._port}"
+        request = AWSRequest(asked.method, f"http://{host}{path}", headers, asked.body)
+        self._signer.add_auth(request)
+        connection = http.client.HTTPConnection(host, timeout=60)
+        try:
+            connection.request(asked.method, path, asked.body, dict(request.headers.items()))
+            found = connection.getresponse()
+            content = found.read()
+        except (OSError, http.client.HTTPException):
+            return _error(503, "ServiceUnavailable")
+        finally:
+            connection.close()
+        given = {name.lower(): value for name, value in found.getheaders()}
+        answered = _renamed(given, "x-amz-", "x-goog-", _STORED + _ANSWERED)
+        if _GENERATION in given:
+            answered["x-goog-generation"] = given[_GENERATION]
+        return Answer(found.status, content, answered)
 
 
-def _read(found: Stored, wanted: str | None) -> Answer:
-    if wanted is None:
-        return Answer(200, found.content, found.headers)
-    size = len(found.content)
-    first, _, last = wanted.removeprefix("bytes=").partition("-")
-    start = int(first) if first else max(size - int(last), 0)
-    stop = min(int(last) + 1, size) if first and last else size
-    if start >= size:
-        return _error(416, "InvalidRange")
-    span = {"Content-Range": f"bytes {start}-{stop - 1}/{size}"}
-    return Answer(206, found.content[start:stop], {**found.headers, **span})
-
-
-def _entry(key: str, stored: Stored) -> str:
-    return (
-        f"<Contents><Key>{escape(key)}</Key><Size>{len(stored.content)}</Size>"
-        f"<Generation>{stored.generation}</Generation><ETag>{escape(stored.etag)}</ETag>"
-        f"<LastModified>{stored.modified:%Y-%m-%dT%H:%M:%S.%fZ}</LastModified></Contents>"
-    )
-
-
-def _xml(name: str, inner: str, headers: dict[str, str] | None = None) -> Answer:
-    text = f"<?xml version='1.0' encoding='UTF-8'?><{name}>{inner}</{name}>"
-    return Answer(200, text.encode(), {**(headers or {}), "Content-Type": "application/xml"})
+def _renamed(
+    headers: Mapping[str, str], old: str, new: str, others: tuple[str, ...]
+) -> dict[str, str]:
+    """Keep the metadata by its other name, and some further headers."""
+    return {
+        name.replace(old, new): value
+        for name, value in headers.items()
+        if name != _GENERATION and (name.startswith(f"{old}meta-") or name in others)
+    }
 
 
 def _error(status: int, code: str) -> Answer:
@@ -213,10 +195,24 @@ def place_at(port: int) -> Place:
     return Place(f"gs://{BUCKET}", options, options)
 
 
+def _reply(handler: BaseHTTPRequestHandler, answer: Answer) -> None:
+    headers = dict(answer.headers)
+    if handler.command != "HEAD" or "content-length" not in headers:
+        headers["content-length"] = str(len(answer.content))
+    if answer.status in {204, 304}:
+        del headers["content-length"]
+    handler.send_response_only(answer.status)
+    for name, value in headers.items():
+        handler.send_header(name, value)
+    handler.end_headers()
+    if handler.command != "HEAD":
+        handler.wfile.write(answer.content)
+
+
 @contextmanager
-def google() -> Iterator[Place]:
-    """Start a server with one bucket, and stop it."""
-    bucket = Bucket()
+def google(server: S3Server) -> Iterator[Place]:
+    """Start a front before an S3 server, and stop it."""
+    front = Front(server)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -240,15 +236,8 @@ def google() -> Iterator[Place]:
             if name != BUCKET:
                 answer = _error(404, "NoSuchBucket")
             else:
-                answer = bucket.answer(Asked(self.command, key, query, headers, body))
-            self.send_response_only(answer.status)
-            for header, value in answer.headers.items():
-                self.send_header(header, value)
-            if answer.status != 204:
-                self.send_header("Content-Length", str(len(answer.content)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(answer.content)
+                answer = front.answer(Asked(self.command, key, query, headers, body))
+            _reply(self, answer)
 
         do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = do_any  # noqa: N815
 
@@ -259,12 +248,12 @@ def google() -> Iterator[Place]:
         def handle_error(self, *_: object) -> None:
             return
 
-    server = Server(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    listener = Server(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=listener.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
-        yield place_at(server.server_address[1])
+        yield place_at(listener.server_address[1])
     finally:
-        server.shutdown()
-        server.server_close()
+        listener.shutdown()
+        listener.server_close()
         thread.join()

@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -19,26 +20,43 @@ CACHE = Path(__file__).resolve().parents[2] / ".cache" / "servers"
 _GUARDED = '"$@" & echo $!; cat > /dev/null; kill -9 $! 2> /dev/null'
 
 
-def installed(program: Path, tool: str, arguments: list[str], **environment: str) -> str:
-    """Return the path of a program, installing it on first use; skip the test if that fails."""
-    if program.exists():
-        return str(program)
+def installed(package: str, program: str, tool: str, arguments: list[str]) -> str:
+    """Return the path of a program, installing it on first use; skip the test if that fails.
+
+    Args:
+        package: the address of the package with its version.
+        program: the path of the program in the folder into which the package is installed.
+        tool: what installs it.
+        arguments: those of the tool, which runs in that folder.
+    """
+    name = package.rpartition("/")[2]
+    home = CACHE / name
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with _exclusive(CACHE / f"{name}.lock"):
+        if not home.exists():
+            _install(home, tool, [*arguments, package])
+    return str(home / program)
+
+
+def _install(home: Path, tool: str, arguments: list[str]) -> None:
+    """Fill a folder, which gets its name when it is complete."""
     found = shutil.which(tool)
     if found is None:
-        pytest.skip(f"{program.name} is installed by {tool}, which is not on this machine")
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with _exclusive(CACHE / f"{program.name}.lock"):
-        if not program.exists():
-            done = subprocess.run(
-                [found, *arguments],
-                capture_output=True,
-                text=True,
-                check=False,
-                env={**os.environ, **environment},
-            )
-            if done.returncode or not program.exists():
-                pytest.skip(f"{program.name} cannot be installed by {tool}: {done.stderr[-300:]}")
-    return str(program)
+        pytest.skip(f"{home.name} is installed by {tool}, which is not on this machine")
+    with tempfile.TemporaryDirectory(dir=CACHE, ignore_cleanup_errors=True) as folder:
+        parts = Path(folder) / "parts"
+        parts.mkdir()
+        done = subprocess.run(
+            [found, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=parts,
+            env={**os.environ, "GOBIN": str(parts)},
+        )
+        if done.returncode:
+            pytest.skip(f"{home.name} cannot be installed by {tool}: {done.stderr[-300:]}")
+        parts.rename(home)
 
 
 @contextmanager

@@ -146,7 +146,13 @@ def proxy(upstream: int) -> Iterator[Proxy]:
 
         def do_any(self) -> None:
             with state.counted():
-                _pass_on(self, state)
+                length = int(self.headers.get("Content-Length") or 0)
+                body = self.rfile.read(length)
+                if len(body) < length:
+                    # The client gave up while it sent; a server would wait for the rest.
+                    self.close_connection = True
+                else:
+                    _pass_on(self, state, body)
 
         do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = do_any  # noqa: N815
 
@@ -169,8 +175,7 @@ def proxy(upstream: int) -> Iterator[Proxy]:
         thread.join()
 
 
-def _pass_on(handler: BaseHTTPRequestHandler, state: Proxy) -> None:
-    body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+def _pass_on(handler: BaseHTTPRequestHandler, state: Proxy, body: bytes) -> None:
     method, path = handler.command, handler.path
     if "X-Amz-Target" in handler.headers:
         # DynamoDB names the operation in a header only.

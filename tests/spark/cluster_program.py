@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyspark
 
 import lancetable
-from lancetable.operations.add_columns import FunctionOptions
+from lancetable.operations.columns.add import FunctionOptions
 from lancetable.spark import LanceTable, register, session
 from tests.spark.conftest import QUICK
 

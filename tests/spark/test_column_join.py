@@ -9,10 +9,10 @@ import pytest
 
 import lancetable
 from lancetable.errors import ConflictError, InputError, SchemaError
-from lancetable.operations.add_columns import FunctionOptions
-from lancetable.operations.joined import refuse_moved_rows
+from lancetable.operations.columns.add import FunctionOptions
+from lancetable.operations.columns.joined import refuse_moved_rows
 from lancetable.spark import LanceTable
-from lancetable.spark.column_join import FrameExtension
+from lancetable.spark.write.column_join import FrameExtension
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("u", pa.uint64())])
 

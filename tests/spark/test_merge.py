@@ -8,7 +8,7 @@ import pytest
 
 import lancetable
 from lancetable.errors import InputError
-from lancetable.operations.changes import ChangeOptions
+from lancetable.operations.results import ChangeOptions
 from lancetable.spark import LanceTable
 
 SCHEMA = pa.schema(

@@ -14,6 +14,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 import lancetable
 from lancetable.spark.options import parse_options
 from lancetable.spark.source import LanceSource
+from tests.hostile.crafted import change
 
 ROWS = 3000
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -160,6 +161,23 @@ def test_a_limit_reads_little(uri):
     batches.close()
 
 
+@pytest.mark.parametrize("size", [1, 1 << 50])
+def test_a_wrong_file_size_makes_no_more_partitions_and_batches(tmp_path, size):
+    path = tmp_path / "t"
+    lancetable.create_table(path, pa.table({"s": ["abc"] * 20_000}))
+
+    def lie(manifest):
+        manifest.fragments[0].files[0].file_size_bytes = size
+
+    change(path, lie)
+    source = LanceSource({"path": str(path)})
+    reader = source.reader(source.schema())
+    (partition,) = reader.partitions()
+    batches = list(reader.read(partition))
+    assert sum(batch.num_rows for batch in batches) == 20_000
+    assert len(batches) < 10
+
+
 def test_an_empty_table(spark, tmp_path):
     path = str(tmp_path / "t")
     lancetable.create_table(path, schema=pa.schema([("x", pa.int32())]))
@@ -236,5 +254,5 @@ def test_a_worker_loads_no_more_than_it_needs():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     loaded = done.stdout.split()
-    heavy = ("table", "file", "operations.merge", "spark.table", "spark.reader", "spark.writing")
+    heavy = ("table", "file", "operations.merge", "spark.table", "spark.read.reader", "spark.write")
     assert not [name for name in heavy if f"lancetable.{name}" in loaded]

@@ -5,8 +5,8 @@ import pytest
 
 import lancetable
 from lancetable.errors import InputError, UnsupportedError
-from lancetable.operations.changes import ChangeOptions
 from lancetable.operations.delete import delete
+from lancetable.operations.results import ChangeOptions
 from lancetable.operations.update import update
 from lancetable.spark import SparkRunner
 

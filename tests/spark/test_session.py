@@ -9,7 +9,7 @@ import pytest
 
 import lancetable
 from lancetable.errors import UnsupportedError
-from lancetable.spark import java
+from lancetable.spark.session import java
 from tests.conftest import ROOT
 
 
@@ -107,11 +107,19 @@ def test_a_new_thread_and_a_new_connection_know_the_format(spark, tmp_path):
 @pytest.mark.soak
 def test_writes_go_on_after_an_interrupt(tmp_path):
     program = """
-import os, signal, threading
+import os, signal, threading, time
 from lancetable.spark import session
 spark = session(master="local[2]", memory="1g")
 spark.range(5).write.format("lance").mode("append").save("t")
-threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+def interrupt():
+    tracker = spark.sparkContext.statusTracker()
+    # A job that Spark does not know yet cannot be cancelled and would run to its end.
+    while not any(tracker.getStageInfo(one).numActiveTasks for one in tracker.getActiveStageIds()):
+        time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
 try:
     spark.range(10**12).selectExpr("sum(id % 7)").collect()
 except KeyboardInterrupt:
@@ -126,6 +134,7 @@ spark.stop()
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         cwd=tmp_path,
+        timeout=300,
         check=False,
     )
     assert done.stdout.split() == ["10"], done.stderr

@@ -9,9 +9,9 @@ import pytest
 
 import lancetable
 from lancetable.errors import ConflictError, InputError, SchemaError, VersionNotFoundError
-from lancetable.spark.once import APP_ID, VERSION, last_version
 from lancetable.spark.source import LanceSource
-from lancetable.spark.stream_sink import query_id
+from lancetable.spark.stream.sink import query_id
+from lancetable.spark.write.idempotent import APP_ID, VERSION, last_version
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 
 import lancetable
 from lancetable.errors import ExistsError, InputError, TableNotFoundError
-from lancetable.operations.add_columns import FunctionOptions
+from lancetable.operations.columns.add import FunctionOptions
 from lancetable.spark import LanceTable
-from lancetable.spark.merging import keys_of
+from lancetable.spark.merge.builder import keys_of
 
 
 @pytest.fixture

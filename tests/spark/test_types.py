@@ -11,9 +11,10 @@ from pyspark.sql import types as st
 import lancetable
 from lancetable.errors import InputError, SchemaError
 from lancetable.format.schema.types import schema_from_arrow
+from lancetable.spark import register
 from lancetable.spark.casts import plan_read, plan_write
-from lancetable.spark.hints import TYPE_KEY
 from lancetable.spark.options import Nanoseconds, Rounding, Vectors
+from lancetable.spark.type_names import TYPE_KEY
 from lancetable.spark.types import to_arrow, to_spark, to_table
 
 CASES = [
@@ -228,10 +229,28 @@ def test_hints_name_types_that_spark_does_not_have():
         to_table(spark, {"nothing": "int8"})
 
 
-def test_rows_with_a_time_of_day_are_counted_and_grouped(either, tmp_path):
+@pytest.fixture
+def with_times(tmp_path):
+    """A table with a time of day."""
     path = str(tmp_path / "t")
     times = pa.array([time(1, 2, 3), None, time(1, 2, 3)], pa.time64("us"))
     lancetable.create_table(path, pa.table({"id": [1, 2, 3], "t": times}))
-    frame = either.read.format("lance").load(path)
+    return path
+
+
+def test_rows_with_a_time_of_day_are_counted_and_grouped(either, with_times):
+    frame = either.read.format("lance").load(with_times)
     assert frame.count() == 3
     assert dict(map(tuple, frame.groupBy("t").count().collect())) == {time(1, 2, 3): 2, None: 1}
+
+
+def test_registering_sets_what_times_of_day_need(spark, with_times):
+    setting = "spark.sql.timeType.enabled"
+    frame = spark.read.format("lance").load(with_times)
+    spark.conf.set(setting, "false")
+    try:
+        with pytest.raises(Exception, match="UNSUPPORTED_TIME_TYPE"):
+            frame.count()
+    finally:
+        assert register(spark) == {setting: "true"}
+    assert frame.count() == 3

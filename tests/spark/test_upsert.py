@@ -6,7 +6,7 @@ import pytest
 import lancetable
 from lancetable.errors import InputError
 from lancetable.spark import upsert
-from lancetable.spark.once import APP_ID
+from lancetable.spark.write.idempotent import APP_ID
 from tests.spark.test_stream import forget_last_batch
 
 

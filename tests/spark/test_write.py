@@ -9,11 +9,11 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 import lancetable
 from lancetable.commit.transaction import Append, Merge, Overwrite, Update
 from lancetable.errors import ConflictError, UnknownOutcomeError
-from lancetable.spark import commits
+from lancetable.operations.rows import new_fragments
 from lancetable.spark.options import parse_options
 from lancetable.spark.types import to_spark
-from lancetable.spark.writer import LanceMessage, LanceWriter
-from lancetable.spark.writing import TaskRows, plan_writing
+from lancetable.spark.write.plan import TaskRows, plan_writing
+from lancetable.spark.write.writer import LanceMessage, LanceWriter
 
 
 @pytest.fixture
@@ -166,6 +166,39 @@ def test_replace_where_refuses_rows_that_do_not_match(spark, path):
     assert lancetable.open_table(path).version == 4
 
 
+def replaced_beside_a_swap(spark, path, where=None):
+    """Replace the rows of k = 1 while another writer swaps names and deletes where it is asked."""
+    lancetable.create_table(path, pa.table({"id": [1, 2, 3], "k": [1, 1, 2]}))
+
+    def rows(batches):
+        table = lancetable.open_table(path)
+        for old, new in (("k", "old"), ("id", "k"), ("old", "id")):
+            table.rename_column(old, new)
+        if where is not None:
+            table.delete(where)
+        yield from batches
+
+    source = spark.range(9, 10, 1, 1).selectExpr("id", "bigint(1) as k")
+    frame = source.mapInArrow(rows, "id bigint, k bigint")
+    write(frame, path, "overwrite", replaceWhere="k = 1")
+
+
+def test_replace_where_lands_as_if_before_a_rename_meanwhile(spark, path):
+    replaced_beside_a_swap(spark, path)
+    table = lancetable.open_table(path)
+    assert table.version == 5
+    assert table.scan().to_arrow().to_pylist() == [{"k": 3, "id": 2}, {"k": 9, "id": 1}]
+
+
+def test_replace_where_does_not_search_again_by_names_that_changed(spark, path):
+    with pytest.raises(Exception, match=r"LANCE_CONFLICT\] another writer renamed columns"):
+        replaced_beside_a_swap(spark, path, "k = 1")
+    table = lancetable.open_table(path)
+    assert table.version == 5
+    assert table.scan().to_arrow().to_pylist() == [{"k": 2, "id": 1}, {"k": 3, "id": 2}]
+    assert len(data_files(path)) == 1
+
+
 def test_a_write_with_a_mark_is_done_once(spark, path):
     for number, expected in ((1, 3), (1, 3), (2, 6), (1, 6), (2, 6)):
         write(spark.range(3), path, txnAppId="job", txnVersion=number)
@@ -255,7 +288,7 @@ def test_an_unknown_outcome_keeps_the_files(path, monkeypatch):
     def lost(*_, **__):
         raise UnknownOutcomeError("the answer was lost")
 
-    monkeypatch.setattr(commits, "commit", lost)
+    monkeypatch.setattr(new_fragments, "commit", lost)
     with pytest.raises(UnknownOutcomeError, match="LANCE_UNKNOWN_OUTCOME"):
         writer.commit(messages)
     writer.abort(messages)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pytest
@@ -15,6 +15,7 @@ import pytest
 import lancetable as lt
 from lancetable.store.dynamodb import DynamoManifests
 from lancetable.store.manifests import KeyValueManifests
+from lancetable.store.settings import MiB
 from lancetable.store.sqlite import SqliteManifests
 from tests.contracts.test_manifest_store import Pairs
 from tests.servers.fixtures import bucket_of
@@ -25,7 +26,11 @@ from tests.storm.weather import Fault, Weather
 
 # Short limits: a storm must not sleep long, and a request that is given up is part of it.
 LIMITS = {"max_retries": "4", "retry_timeout": "6", "request_timeout": "1"}
+PART = 5 * MiB
+"""The smallest part that S3 takes; files that are larger go up in parts."""
 RECORDS = ("none", "dynamodb", "sqlite", "pairs", "lock")
+
+_State = TypeVar("_State")
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ def staged(
     with ExitStack() as stack:
         bucket = bucket_of(request, server)
         proxies = [stack.enter_context(proxy(bucket.port))]
-        place = bucket.fresh().through(proxies[0].port).having(**LIMITS)
+        place = bucket.fresh().through(proxies[0].port).having(**LIMITS, part_bytes=str(PART))
         given: dict[str, Any] = {"storage_options": place.options}
         if records == "dynamodb":
             moto = request.getfixturevalue("moto_server")
@@ -91,3 +96,23 @@ def _locks() -> Callable[[int], contextlib.AbstractContextManager[None]]:
             yield
 
     return guard
+
+
+def attempt(action: Callable[[], object]) -> lt.LanceTableError | None:
+    """Do something, and return the error by which it was refused."""
+    try:
+        action()
+    except lt.LanceTableError as error:
+        return error
+    return None
+
+
+def possible(error: lt.LanceTableError | None, before: _State, after: _State) -> list[_State]:
+    """Return what may be there when a change ended like this.
+
+    Only an unknown outcome leaves open whether the change was made. Every other error says that it
+    was not: a conflict, a wrong argument, a store that failed before the version was claimed.
+    """
+    if error is None:
+        return [after]
+    return [before, after] if isinstance(error, lt.UnknownOutcomeError) else [before]

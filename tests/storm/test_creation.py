@@ -7,7 +7,7 @@ import pytest
 import lancetable as lt
 from tests.servers.fixtures import SERVERS
 from tests.storm.model import rows_of, table_of
-from tests.storm.stage import RECORDS, staged
+from tests.storm.stage import RECORDS, attempt, possible, staged
 from tests.storm.weather import FAULTS
 
 pytestmark = [pytest.mark.cloud, pytest.mark.oracle]
@@ -33,17 +33,15 @@ def test_a_table_is_created_with_faults(
 ) -> None:
     with staged(request, server, records, tmp_path) as stage:
         weather = stage.weather(len(name), [FAULTS[name]])
-        error: lt.LanceTableError | None = None
         with weather.during("create"):
-            try:
-                lt.create_table(stage.uri, table_of(ROWS), **stage.given)
-            except lt.LanceTableError as refused:
-                error = refused
-        try:
-            table = stage.open()
-        except lt.TableNotFoundError:
-            assert error is not None, weather.report()
-            table = lt.create_table(stage.uri, table_of(ROWS), **stage.given)
+            error = attempt(lambda: lt.create_table(stage.uri, table_of(ROWS), **stage.given))
+        missing = attempt(stage.open)
+        is_there = missing is None
+        assert is_there or isinstance(missing, lt.TableNotFoundError), missing
+        assert is_there in possible(error, before=False, after=True), (error, weather.report())
+        if not is_there:
+            lt.create_table(stage.uri, table_of(ROWS), **stage.given)
+        table = stage.open()
         assert table.version == 1, weather.report()
         assert rows_of(table.scan().to_arrow()) == ROWS
         assert rows_of(stage.rows_by_pylance()) == ROWS

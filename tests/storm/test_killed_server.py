@@ -30,7 +30,8 @@ while not os.path.exists(stop):
         table.append(pa.table({"id": pa.array([number], pa.int64())}), commit=patient)
         print("sure", number, flush=True)
     except lt.LanceTableError as error:
-        print("maybe", number, type(error).__name__, error, flush=True)
+        is_open = isinstance(error, lt.UnknownOutcomeError)
+        print("maybe" if is_open else "not", number, type(error).__name__, error, flush=True)
         table = None
         time.sleep(0.2)
     number += 2

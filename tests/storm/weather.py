@@ -38,9 +38,12 @@ class Weather:
         self.hurt = 0
 
     @contextmanager
-    def during(self, title: str) -> Iterator[None]:
-        """Hurt requests until the end of the block, and wait until the last one has arrived."""
-        choose = self._plan(title)
+    def during(self, title: str, upload: int | None = None) -> Iterator[None]:
+        """Hurt requests until the end of the block, and wait until the last one has arrived.
+
+        With ``upload`` only this request of an upload in parts is hurt, counted from 0.
+        """
+        choose = self._plan(title, upload)
         for one in self.proxies:
             one.choose = choose
         try:
@@ -51,18 +54,23 @@ class Weather:
             for one in self.proxies:
                 one.settle()
 
-    def _plan(self, title: str) -> Callable[[str, str], Harm]:
+    def _plan(self, title: str, upload: int | None) -> Callable[[str, str], Harm]:
         """Draw what to aim at: a quarter of all requests, claims, or the n-th request."""
         aim, first = self.draw.choice(_AIMS), self.draw.randrange(8)
+        if upload is not None:
+            aim, first = "upload", upload
         dice = random.Random(self.draw.random())
         self.log.append(f"{title}: aims at {aim}, number {first}")
         lock = threading.Lock()
         waiting: dict[tuple[str, str], list[Harm]] = {}
-        state = {"number": -1, "left": dice.choice([1, 1, 2])}
+        state = {"number": -1, "uploads": 0, "left": dice.choice([1, 1, 2])}
 
         def is_hit(method: str, path: str) -> bool:
             if aim == "anything":
                 return dice.random() < 0.25
+            if aim == "upload":
+                state["uploads"] += is_of_parts(path)
+                return is_of_parts(path) and state["uploads"] == first + 1
             fits = _is_claim(method, path) if aim == "claims" else state["number"] >= first
             return fits and state["left"] > 0
 
@@ -88,3 +96,9 @@ class Weather:
 
 def _is_claim(method: str, path: str) -> bool:
     return path == "/PutItem" or (method == "PUT" and ".manifest" in path)
+
+
+def is_of_parts(path: str) -> bool:
+    """Say whether a request belongs to an upload in parts, to any of the services."""
+    query = path.partition("?")[2]
+    return any(name in query for name in ("uploads", "uploadId=", "partNumber=", "comp=block"))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.commit.branching import create_branch
+from lancetable.commit.branch.branching import create_branch
 from lancetable.errors import (
     ExistsError,
     FileNotFoundInStoreError,

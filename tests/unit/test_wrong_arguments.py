@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
+from lancetable.table.argument_errors import explains
 from lancetable.table.arguments import described, fits
-from lancetable.table.door import explains
 
 ROWS = {"id": [1, 2, 3], "s": ["a", "b", None], "v": [[1.0, 2.0]] * 3}
 WRONG = [

@@ -12,7 +12,7 @@ from typing import Annotated, ParamSpec
 import typer
 
 import lancetable
-from lancetable.cli import compact, file, history, refs, table, upkeep, whole
+from lancetable.cli import compact, history, refs, table, upkeep
 from lancetable.errors import LanceTableError
 
 P = ParamSpec("P")
@@ -69,11 +69,11 @@ for _command in (
     table.versions,
     table.fragments,
     table.files,
-    file.pages,
+    table.pages,
     history.history,
     history.diff,
-    whole.clone,
-    whole.restore,
+    table.clone,
+    table.restore,
     compact.compact,
     upkeep.changes,
     upkeep.cleanup,

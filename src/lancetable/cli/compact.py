@@ -7,11 +7,11 @@ import typer
 
 from lancetable.cli import show
 from lancetable.cli.options import Branch, Json, Pick, Uri, Where, split_columns
-from lancetable.cli.progress import bar
+from lancetable.cli.show import bar
 from lancetable.errors import printable
 
 if TYPE_CHECKING:
-    from lancetable.operations.compact_options import CompactSettings
+    from lancetable.operations.compact.options import CompactSettings
 
 TargetRows = Annotated[
     int | None, typer.Option(min=1, help="Join fragments with fewer rows, up to about so many.")

@@ -8,7 +8,7 @@ from lancetable.cli import show
 from lancetable.cli.options import AsOf, Branch, Json, Pick, Tag, Uri, Version, named
 
 if TYPE_CHECKING:
-    from lancetable.commit.history_entry import HistoryEntry
+    from lancetable.commit.history.entry import HistoryEntry
 
 _NAMED = "a number, a tag, a branch, or branch@number"
 Before = Annotated[str, typer.Argument(metavar="FROM", help=f"The older version: {_NAMED}.")]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lancetable.cli import show
-from lancetable.cli.ask import Yes, confirm
 from lancetable.cli.options import Branch, Json, Message, Pick, Tag, Uri, Version
+from lancetable.cli.show import Yes, confirm
 from lancetable.errors import InputError
 
 if TYPE_CHECKING:

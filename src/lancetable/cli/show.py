@@ -3,9 +3,11 @@
 import base64
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -137,3 +139,38 @@ def _unsafe_text(value: object) -> str:
             return json.dumps(plain(value), ensure_ascii=False) if value else ""
         case _:
             return str(value)
+
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to go on.")]
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Go on when the answer is yes; a program that cannot answer has to say so beforehand."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        typer.echo(f"error: {question} cannot be undone; pass --yes to do it", err=True)
+        raise typer.Exit(1)
+    typer.confirm(f"{question}, which cannot be undone. Go on?", abort=True, err=True)
+
+
+Told = Callable[[int, int], None]
+
+
+@contextmanager
+def bar(what: str, *, is_quiet: bool = False) -> Iterator[Told]:
+    """Give a function that is told how much of how much is done."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    if is_quiet or not console.is_terminal:
+        yield lambda _done, _total: None
+        return
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task(what, total=None)
+
+        def told(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield told

@@ -1,6 +1,8 @@
 """The commands that look at a table."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from lancetable.cli import show
 from lancetable.cli.options import (
@@ -10,6 +12,7 @@ from lancetable.cli.options import (
     Json,
     Kernels,
     Limit,
+    Message,
     Pick,
     Tag,
     Uri,
@@ -17,6 +20,7 @@ from lancetable.cli.options import (
     Where,
     split_columns,
 )
+from lancetable.cli.show import Yes, confirm
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -236,3 +240,64 @@ def _is_number(kind: "pa.DataType") -> bool:
     import pyarrow.types as kinds
 
     return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
+
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="Path of a data file.")]
+
+
+def pages(path: File, *, json: Json = False) -> None:
+    """The pages of a data file and how each is encoded."""
+    from lancetable.file import open_file
+
+    file = open_file(path)
+    rows = [page._asdict() for page in file.pages()]
+    if json:
+        show.as_json({"path": path, "version": file.version, "rows": file.rows, "pages": rows})
+        return
+    title = f"{path}: version {file.version}, {file.rows} rows, {len(rows)} pages"
+    show.as_table(rows, title=title, numbers=("column", "page", "rows"))
+
+
+Target = Annotated[str, typer.Argument(metavar="TARGET", help="Where the clone will be.")]
+Deep = Annotated[bool, typer.Option("--deep", help="Copy all files instead of referring to them.")]
+Wanted = Annotated[int, typer.Argument(metavar="VERSION", help="The version to go back to.")]
+
+
+def clone(  # noqa: PLR0913 - each has a default
+    uri: Uri,
+    target: Target,
+    *,
+    deep: Deep = False,
+    version: Version = None,
+    tag: Tag = None,
+    branch: Branch = None,
+    as_of: AsOf = None,
+    json: Json = False,
+) -> None:
+    """Make a new table that begins with a version of another."""
+    made = Pick(version, tag, branch, as_of).open(uri).clone(target, deep=deep)
+    row = {"uri": made.uri, "version": made.version, "rows": made.count(), "deep": deep}
+    if json:
+        show.as_json(row)
+    else:
+        show.as_pairs(row, title="cloned")
+
+
+def restore(
+    uri: Uri,
+    version: Wanted,
+    *,
+    branch: Branch = None,
+    message: Message = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Make an older version the latest; the versions in between stay."""
+    table = Pick(branch=branch).open(uri)
+    confirm(f"restoring version {version} as a new version {table.version + 1}", yes=yes)
+    result = table.restore(version, commit_message=message)
+    row = {"uri": uri, "restored": version, "version": result.version, "rows": result.rows}
+    if json:
+        show.as_json(row)
+    else:
+        show.as_pairs(row, title="restored")

@@ -8,9 +8,8 @@ import typer
 
 import lancetable
 from lancetable.cli import show
-from lancetable.cli.ask import Yes, confirm
 from lancetable.cli.options import Branch, Columns, Json, Limit, Message, Pick, Uri, split_columns
-from lancetable.cli.progress import bar
+from lancetable.cli.show import Yes, bar, confirm
 from lancetable.errors import InputError, printable
 
 if TYPE_CHECKING:

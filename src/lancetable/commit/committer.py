@@ -14,8 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from lancetable.commit.apply import State
-from lancetable.commit.catchup import (
+from lancetable.commit.apply.fragment_lookup import find_fragments
+from lancetable.commit.apply.manifest import State
+from lancetable.commit.codec.encode import encode_transaction
+from lancetable.commit.conflicts import Compatible, Conflicting, Facts, Rebased, judge
+from lancetable.commit.drafting import Wishes, applied, before_first, index_section
+from lancetable.commit.newer_versions import (
     Tip,
     check_base,
     load_all,
@@ -23,9 +27,6 @@ from lancetable.commit.catchup import (
     newer_versions,
     scheme_of,
 )
-from lancetable.commit.conflicts import Compatible, Conflicting, Facts, Rebased, judge
-from lancetable.commit.drafting import Wishes, applied, before_first, index_section
-from lancetable.commit.find import find_fragments
 from lancetable.commit.options import CommitOptions, CommitResult, CreateMode
 from lancetable.commit.outcome import Creation, unknown_outcome
 from lancetable.commit.publish import (
@@ -35,14 +36,12 @@ from lancetable.commit.publish import (
     try_claim,
     write_transaction,
 )
-from lancetable.commit.rebase import Rebase, merge_deletions
+from lancetable.commit.rebase import Rebase, check_same_fragments, merge_deletions
 from lancetable.commit.rounds import Rounds
-from lancetable.commit.shared_ids import check_same_fragments
+from lancetable.commit.rules.touched import data_files, touched
 from lancetable.commit.snapshot import Snapshot, shown
-from lancetable.commit.touched import data_files, touched
 from lancetable.commit.transaction import Operation, Overwrite, Restore, Rewrite, Transaction
 from lancetable.commit.versions import load
-from lancetable.commit.writing.codec import encode_transaction
 from lancetable.errors import (
     ConflictError,
     ContentionError,
@@ -66,8 +65,8 @@ from lancetable.store import TableLocation, spread
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from lancetable.commit.moves import Moves
     from lancetable.commit.rebase import Rows
+    from lancetable.commit.rebase_rewrite import Moves
 
 __all__ = ["CommitOptions", "CommitResult", "CreateMode", "commit", "create"]
 
@@ -333,7 +332,7 @@ class _Commit:
 
     def _rebased(self, operation: Operation, tip: Snapshot, merge: frozenset[int]) -> Rebase:
         if self.moves is not None and isinstance(operation, Rewrite):
-            from lancetable.commit.moves import relocate  # noqa: PLC0415 - seldom needed
+            from lancetable.commit.rebase_rewrite import relocate  # noqa: PLC0415 - seldom needed
 
             return relocate(tip, self.base, operation, merge, self.moves)
         return merge_deletions(tip, operation, merge, self.affected or {})

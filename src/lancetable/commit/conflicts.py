@@ -14,7 +14,7 @@ weaker. Inserted keys are compared whether a primary key is declared or not.
 
 from typing import assert_never
 
-from lancetable.commit.rules import indices, log, rows, schema, table
+from lancetable.commit.rules import indices, rows, schema, table
 from lancetable.commit.rules.verdicts import (
     FINE,
     Compatible,
@@ -110,7 +110,7 @@ def _judged(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
         case DataReplacement():
             return rows.for_replacement(own, other)
         case UpdateMemWalState():
-            return log.for_log(own, other)
+            return indices.for_log(own, other)
         case UpdateBases():
             return table.for_bases(own, other)
         case _:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from lancetable.commit.apply import Context, State, apply
-from lancetable.commit.catchup import Tip
-from lancetable.commit.library import this_writer
+from lancetable.commit.apply.manifest import Context, State, apply
+from lancetable.commit.newer_versions import Tip
+from lancetable.commit.publish import this_writer
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Operation
 from lancetable.errors import UnsupportedError

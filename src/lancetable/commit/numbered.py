@@ -6,6 +6,7 @@ from lancetable.errors import CorruptError, FileNotFoundInStoreError, InputError
 from lancetable.format.manifest import Manifest
 from lancetable.format.manifest.codec import decode_manifest
 from lancetable.format.manifest.names import DETACHED_BIT, MAX_VERSION, Scheme, manifest_path
+from lancetable.fragment.source import read_whole
 from lancetable.store import Store
 
 
@@ -41,7 +42,7 @@ def numbered(store: Store, version: int) -> Found | None:
     for scheme in schemes:
         path = manifest_path(version, scheme)
         try:
-            return Found(version, path, store.read(path), scheme)
+            return Found(version, path, read_whole(store, path), scheme)
         except FileNotFoundInStoreError:
             continue
     return None

@@ -7,11 +7,15 @@ of the transaction is the version that was asked for.
 
 import contextlib
 from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
 
 from lancetable.commit.outcome import NOT_FOUND, Creation, create_object, unknown_outcome
 from lancetable.commit.snapshot import HasTransaction
 from lancetable.errors import LanceTableError
+from lancetable.format.manifest import WriterVersion
 from lancetable.format.manifest.codec import decode_heading
+from lancetable.format.manifest.model import OWN_LIBRARY
 from lancetable.format.manifest.names import HINT
 from lancetable.store import Store, spread
 
@@ -82,3 +86,10 @@ def discard(store: Store, paths: Iterable[str]) -> None:
     # A version may be there by now, so that nothing may fail any more, not even a new thread.
     with contextlib.suppress(Exception):
         spread(remove, paths, store.width)
+
+
+@cache
+def this_writer() -> WriterVersion:
+    """Return what is recorded as the writer of a version."""
+    # Looked up by name: the package itself is above everything inside it.
+    return WriterVersion(OWN_LIBRARY, str(import_module("lancetable").__version__))

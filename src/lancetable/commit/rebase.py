@@ -8,11 +8,13 @@ of them may have moved it elsewhere.
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from lancetable.commit.find import find_fragments
+from lancetable.commit.apply.fragment_lookup import find_fragments, fragment_ids
+from lancetable.commit.apply.shared_ids import files_of, shared_ids
+from lancetable.commit.rules.touched import touched
 from lancetable.commit.snapshot import Snapshot
-from lancetable.commit.transaction import Delete, Operation, Update
+from lancetable.commit.transaction import Delete, Merge, Operation, Update
 from lancetable.errors import ConflictError
-from lancetable.format.manifest import DeletionKind, Fragment
+from lancetable.format.manifest import DeletionKind, Fragment, Manifest
 from lancetable.format.manifest.names import deletion_path
 
 if TYPE_CHECKING:
@@ -123,3 +125,28 @@ def _merged(
     )
     written.append(made.path)
     return current._replace(deletion_file=made.file)
+
+
+def check_same_fragments(base: Manifest, tip: Manifest, operation: Operation) -> None:
+    """Check that the ids in an operation name the same fragments in a later version.
+
+    Raises:
+        ConflictError: they may not, so the work has to be done again on the later version.
+    """
+    if base.version == tip.version:
+        return
+    ids = fragment_ids(base) if isinstance(operation, Merge) else touched(operation).all
+    if not ids or not (shared_ids(base) or shared_ids(tip)):
+        return
+    before = files_of(find_fragments(base, ids).values())
+    after = files_of(find_fragments(tip, ids).values())
+    found = next(
+        (id_ for id_ in ids if not before.get(id_, frozenset()) & after.get(id_, frozenset())), None
+    )
+    if found is not None:
+        raise ConflictError(
+            f"fragment {found} of version {base.version} may be another one in version "
+            f"{tip.version}, because fragments share ids there; do the work again, or let "
+            "repair_table give each fragment its own id",
+            retryable=True,
+        )

@@ -13,6 +13,7 @@ from lancetable.commit.publish import discard
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.format.manifest import IndexSegment
+from lancetable.format.manifest.indices.kinds import FRAGMENT_REUSE, is_known
 from lancetable.format.manifest.names import index_folder
 from lancetable.format.manifest.reuse import FragmentReuse
 from lancetable.format.manifest.reuse.codec import (
@@ -23,9 +24,9 @@ from lancetable.format.manifest.reuse.codec import (
     decode_external,
     encode_reuse,
 )
+from lancetable.fragment.source import read_whole
 
-NAME = "__lance_frag_reuse"
-_KNOWN_VERSION = 0
+_VERSION = 0
 
 
 class WrittenReuse(NamedTuple):
@@ -37,7 +38,7 @@ class WrittenReuse(NamedTuple):
 
 def reuse_segment(segments: Sequence[IndexSegment]) -> IndexSegment | None:
     """Return the segment that holds the record, if there is one."""
-    return next((one for one in segments if one.name == NAME), None)
+    return next((one for one in segments if one.name == FRAGMENT_REUSE), None)
 
 
 def load_reuse(snapshot: Snapshot, segments: Sequence[IndexSegment]) -> FragmentReuse | None:
@@ -50,7 +51,7 @@ def load_reuse(snapshot: Snapshot, segments: Sequence[IndexSegment]) -> Fragment
     segment = reuse_segment(segments)
     if segment is None:
         return None
-    if (segment.index_version or 0) > _KNOWN_VERSION:
+    if not is_known(segment):
         raise UnsupportedError(
             f"the record of moved rows has version {segment.index_version}, which this release "
             "does not know; build the indices anew, or compact with indices='uncover'"
@@ -64,7 +65,7 @@ def load_reuse(snapshot: Snapshot, segments: Sequence[IndexSegment]) -> Fragment
 def _external(snapshot: Snapshot, segment: IndexSegment, place: External) -> FragmentReuse:
     store, folder = snapshot.index_place(segment)
     path = f"{folder}/{place.path}"
-    content = store.read(path)
+    content = read_whole(store, path)
     end = place.offset + place.size
     if end > len(content):
         raise CorruptError(
@@ -87,13 +88,13 @@ def write_reuse(
     encoded = encode_reuse(reuse)
     made = IndexSegment(
         uuid=str(uuid4()),
-        name=NAME,
+        name=FRAGMENT_REUSE,
         fields=(),
         dataset_version=tip.version,
         fragment_bitmap=encode_bitmap(sorted(reuse.new_ids())),
         type_url=TYPE_URL,
         details=encoded.details,
-        index_version=_KNOWN_VERSION,
+        index_version=_VERSION,
         created_at=datetime.now(UTC),
     )
     if segment is not None:

@@ -4,6 +4,7 @@ Files of a version usually lie below the table. A file with a base id lies below
 paths of the manifest instead, which may be anywhere; its own path must not leave that base.
 """
 
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from lancetable.commit.numbered import decoded, numbered
@@ -25,6 +26,7 @@ from lancetable.format.manifest.names import (
     index_folder,
     transaction_path,
 )
+from lancetable.fragment.source import read_whole
 from lancetable.store import Store, TableLocation
 from lancetable.store.location import folder_and_name
 
@@ -32,18 +34,23 @@ if TYPE_CHECKING:
     from lancetable.commit.transaction import Transaction
 
 
-class Snapshot(NamedTuple):
-    """A version of a table.
-
-    ``location`` is the table's root; ``store`` holds the files of this version, which for a branch
-    is the branch's own folder. ``manifest_path`` is relative to it.
-    """
-
+class _Version(NamedTuple):
     location: TableLocation
     store: Store
     manifest: Manifest
     manifest_path: str
     branch: str | None = None
+
+
+class Snapshot(_Version):
+    """One version of a table.
+
+    ``location`` is the table's root; ``store`` holds the files of this version, which for a branch
+    is the branch's own folder. ``manifest_path`` is relative to it.
+    """
+
+    def __getstate__(self) -> None:
+        """Leave out what was read since, such as the index section."""
 
     @property
     def version(self) -> int:
@@ -112,33 +119,37 @@ class Snapshot(NamedTuple):
             self.location.followed(address, "external blob", is_raw=True)
         return self.location.elsewhere(folder).open(), name
 
-    def indices(self) -> list[IndexSegment]:
-        """Return the index segments of this version.
+    def indices(self) -> tuple[IndexSegment, ...]:
+        """Return the index segments of this version; they are read once.
 
-        Fragments that share an id count as not described: their rows share their addresses.
+        Fragments that share an id count as not covered: their rows share their addresses.
 
         Raises:
             CorruptError: the index section is damaged.
         """
+        return self._indices
+
+    @cached_property
+    def _indices(self) -> tuple[IndexSegment, ...]:
         position = self.manifest.index_section
         if position is None:
-            return []
+            return ()
         from lancetable.format.manifest.indices.codec import (  # noqa: PLC0415 - seldom needed
             decode_index_section,
         )
 
-        data = self.store.read(self.manifest_path)
+        data = read_whole(self.store, self.manifest_path)
         try:
             segments = decode_index_section(section(data, position, "index section"))
         except CorruptError as cause:
             raise cause.at(shown(self.store, self.manifest_path)) from None
-        from lancetable.commit.shared_ids import (  # noqa: PLC0415 - seldom needed
+        from lancetable.commit.apply.shared_ids import (  # noqa: PLC0415 - seldom needed
             shared_ids,
             without_shared,
         )
 
         shared = shared_ids(self.manifest)
-        return without_shared(segments, shared) if shared else segments
+        return tuple(without_shared(segments, shared) if shared else segments)
 
     def auxiliary_data(self) -> dict[str, bytes]:
         """Return what the writer attached to this version; most writers attach nothing.
@@ -151,7 +162,7 @@ class Snapshot(NamedTuple):
             return {}
         from lancetable.format.manifest.codec import decode_auxiliary  # noqa: PLC0415
 
-        data = self.store.read(self.manifest_path)
+        data = read_whole(self.store, self.manifest_path)
         try:
             return decode_auxiliary(section(data, position, "auxiliary data"))
         except CorruptError as cause:
@@ -249,16 +260,16 @@ def read_transaction(
     Raises:
         CorruptError: the record is damaged.
     """
-    from lancetable.commit.codec import decode_transaction  # noqa: PLC0415 - seldom needed
+    from lancetable.commit.codec.decode import decode_transaction  # noqa: PLC0415 - seldom needed
 
     position = manifest.transaction_section
     try:
         if position is not None:
-            data = store.read(path) if data is None else data
+            data = read_whole(store, path) if data is None else data
             return decode_transaction(section(data, position, "transaction"))
         if manifest.transaction_file:
             path = transaction_path(manifest.transaction_file)
-            return decode_transaction(store.read(path))
+            return decode_transaction(read_whole(store, path))
     except CorruptError as cause:
         raise cause.at(shown(store, path)) from None
     except FileNotFoundInStoreError:

@@ -20,9 +20,10 @@ from lancetable.commit.outcome import (
 )
 from lancetable.commit.refs import TagInfo, read_tag, tag_path
 from lancetable.commit.snapshot import Snapshot, shown
+from lancetable.commit.versions import check_may_change
 from lancetable.errors import ExistsError, StoreError, UnknownOutcomeError, VersionNotFoundError
 from lancetable.format.manifest.flags import check_writable
-from lancetable.store import Store
+from lancetable.store import TableLocation
 
 
 class TagMove(NamedTuple):
@@ -39,10 +40,11 @@ def create_tag(target: Snapshot, name: str, metadata: Mapping[str, str] | None =
         InputError: tags cannot be called so.
         ExistsError: there is such a tag.
         VersionNotFoundError: the version was cleaned away meanwhile.
+        UnsupportedError: the table needs something of its writers that is not known.
         UnknownOutcomeError: the store failed, and the tag may or may not be there.
     """
     path = tag_path(name)
-    check_writable(target.manifest.reader_flags, target.manifest.writer_flags)
+    _check_may_name(target)
     refs = target.location.open()
     now = datetime.now(UTC)
     made = _tag(target, name, now, now, metadata or {})
@@ -72,10 +74,12 @@ def move_tag(target: Snapshot, name: str) -> TagMove:
     Raises:
         RefNotFoundError: there is no such tag.
         VersionNotFoundError: the version was cleaned away meanwhile; the tag is where it was.
+        UnsupportedError: the table needs something of its writers that is not known.
         UnknownOutcomeError: the store failed, and the tag may or may not have moved.
     """
     refs = target.location.open()
     before = read_tag(refs, name)
+    _check_may_name(target, before.branch)
     now = datetime.now(UTC)
     after = _tag(target, name, before.created_at or now, now, before.metadata)
     path = tag_path(name)
@@ -92,26 +96,38 @@ def move_tag(target: Snapshot, name: str) -> TagMove:
     return TagMove(before, after)
 
 
-def describe_tag(refs: Store, name: str, metadata: Mapping[str, str]) -> TagInfo:
+def describe_tag(location: TableLocation, name: str, metadata: Mapping[str, str]) -> TagInfo:
     """Replace the metadata of a tag.
 
     Raises:
         RefNotFoundError: there is no such tag.
+        UnsupportedError: the table needs something of its writers that is not known.
     """
+    refs = location.open()
     made = read_tag(refs, name)._replace(metadata=dict(metadata), updated_at=datetime.now(UTC))
+    check_may_change(location, made.branch)
     replace_object(refs, tag_path(name), _content(made))
     return made
 
 
-def delete_tag(refs: Store, name: str) -> TagInfo:
+def delete_tag(location: TableLocation, name: str) -> TagInfo:
     """Remove a tag and return what it was; the version itself stays.
 
     Raises:
         RefNotFoundError: there is no such tag.
+        UnsupportedError: the table needs something of its writers that is not known.
     """
+    refs = location.open()
     gone = read_tag(refs, name)
+    check_may_change(location, gone.branch)
     remove_object(refs, tag_path(name))
     return gone
+
+
+def _check_may_name(target: Snapshot, *branches: str | None) -> None:
+    """Check the version to be named, and the latest ones of the histories that are concerned."""
+    check_writable(target.manifest.reader_flags, target.manifest.writer_flags)
+    check_may_change(target.location, target.branch, *branches)
 
 
 def _tag(

@@ -10,20 +10,23 @@ from datetime import datetime
 from typing import NamedTuple
 
 from lancetable.commit.as_of import newest_at, parse_moment
+from lancetable.commit.manifest_cache import Seen
 from lancetable.commit.numbered import Found, decoded, numbered
-from lancetable.commit.seen import Seen
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.errors import (
     CorruptError,
     FileNotFoundInStoreError,
     InputError,
     LanceTableError,
+    NotFoundError,
     StoreError,
     TableNotFoundError,
     VersionNotFoundError,
 )
+from lancetable.format.limits import read_limits
 from lancetable.format.manifest import WriterVersion
 from lancetable.format.manifest.codec import decode_heading
+from lancetable.format.manifest.flags import check_writable
 from lancetable.format.manifest.names import (
     DETACHED_BIT,
     HINT,
@@ -32,6 +35,7 @@ from lancetable.format.manifest.names import (
     manifest_path,
     parse_manifest_name,
 )
+from lancetable.fragment.source import read_whole
 from lancetable.store import ByteRange, Entry, Store, TableLocation, spread
 
 HINT_MOST = 4096
@@ -104,6 +108,23 @@ def _named(
     return location.child(refs.branch_folder(branch)), branch, version
 
 
+def check_may_change(location: TableLocation, *branches: str | None) -> None:
+    """Check that this release may change the names of a table, and of the branches they lead to.
+
+    The latest versions of the main history and of the branches decide. One that is damaged or
+    missing does not refuse anything.
+
+    Raises:
+        UnsupportedError: a latest version needs something of its writers that is not known.
+    """
+    for branch in dict.fromkeys((None, *branches)):
+        try:
+            manifest = load(location, branch=branch).manifest
+        except (CorruptError, NotFoundError):
+            continue
+        check_writable(manifest.reader_flags, manifest.writer_flags)
+
+
 def list_versions(snapshot: Snapshot, *, detail: bool = False) -> list[VersionInfo]:
     """Return the versions of the snapshot's branch, oldest first.
 
@@ -137,6 +158,7 @@ def _detailed(store: Store, info: VersionInfo) -> VersionInfo:
 def manifest_view(store: Store, info: VersionInfo) -> memoryview:
     """Return the content of a manifest file, of which little may be looked at."""
     file = store.open(info.path, size=info.size)
+    read_limits().check_open(file.size, info.path)
     return file.read_ranges([ByteRange(0, file.size)])[0]
 
 
@@ -204,7 +226,7 @@ def _latest(store: Store) -> Found | None:
             return _latest_listed(store)
         if not newest:
             return None
-        return Found(newest[0].version, newest[0].path, store.read(newest[0].path))
+        return Found(newest[0].version, newest[0].path, read_whole(store, newest[0].path))
     hinted = read_hint(store)
     if hinted is not None:
         found = numbered(store, hinted)
@@ -222,7 +244,7 @@ def _newest_after(store: Store, found: Found) -> Found | None:
     if newest == found.version:
         return found
     path = manifest_path(newest, found.scheme)
-    return Found(newest, path, store.read(path))
+    return Found(newest, path, read_whole(store, path))
 
 
 def _latest_listed(store: Store) -> Found | None:
@@ -230,7 +252,7 @@ def _latest_listed(store: Store) -> Found | None:
     if not versions:
         return None
     newest = versions[-1]
-    return Found(newest.version, newest.path, store.read(newest.path))
+    return Found(newest.version, newest.path, read_whole(store, newest.path))
 
 
 def read_hint(store: Store) -> int | None:
@@ -333,7 +355,7 @@ def _at_time(store: Store, moment: datetime) -> Found | None:
     if newest is None:
         return None
     info = newest[0]
-    return Found(info.version, info.path, store.read(info.path))
+    return Found(info.version, info.path, read_whole(store, info.path))
 
 
 def _time(store: Store, info: VersionInfo) -> datetime | None:

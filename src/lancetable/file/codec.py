@@ -24,6 +24,7 @@ from lancetable.file.model import READABLE, V2_0, FileVersion, Footer, WrittenCo
 from lancetable.format.encoding import codec as encodings
 from lancetable.format.encoding.base import Column, Page, PageBuffer
 from lancetable.format.encoding.v20 import codec as encodings20
+from lancetable.format.limits import read_limits
 from lancetable.format.manifest.fields.codec import encode_fields, encode_metadata
 from lancetable.format.proto import encodings20_pb2, file2_pb2, file_pb2
 from lancetable.format.schema.codec import NO_ID
@@ -81,6 +82,7 @@ def decode_place(entry: memoryview, limit: int) -> tuple[int, int]:
     position, size = _PLACE.unpack(entry)
     if position + size > limit:
         raise CorruptError(f"a section of {size} bytes at {position} is outside the file")
+    read_limits().check_open(size)
     return position, position + size
 
 
@@ -218,6 +220,7 @@ def _description(encoding: Any, limit: int, fetch: Callable[[int, int], bytes]) 
         start = encoding.indirect.buffer_location
         stop = start + encoding.indirect.buffer_length
         if stop <= limit:
+            read_limits().check_open(stop - start)
             return fetch(start, stop)
     raise CorruptError("a page does not say how it is encoded")
 

@@ -21,9 +21,9 @@ from lancetable.file.codec import (
     decode_stored_pages,
     encode_tail,
 )
-from lancetable.file.leaves import column_owners, leaves_of
+from lancetable.file.error_context import Placed
+from lancetable.file.leaf_info import column_owners, leaves_of
 from lancetable.file.model import V2_1, V2_2, FileVersion, WrittenColumn, WrittenPage
-from lancetable.file.place import Placed
 from lancetable.file.writer import ALIGNMENT, WrittenFile, aligned_parts
 from lancetable.format.encoding.build.shred import LISTS
 from lancetable.format.encoding.codec import decode_layout

@@ -12,9 +12,10 @@ from lancetable.file.payloads import PayloadFinder, PayloadPlaces, with_bytes
 from lancetable.file.reader import FileReader
 from lancetable.format.arrays import numbers
 from lancetable.format.encoding.base import Rows
+from lancetable.format.limits import read_limits
 from lancetable.format.schema.model import Blobs, Field
 from lancetable.format.schema.project import project, with_payloads
-from lancetable.format.schema.types import arrow_schema, relabel
+from lancetable.format.schema.types import arrow_schema, arrow_type, fixed_width, relabel
 from lancetable.store import ByteRange, Store, TableLocation
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class DataFileHandle:
         schema = self._reader.schema
         if columns is not None:
             schema = project(schema, columns)
+        read_limits().check_row(int(sum(map(_row_bytes, schema.fields))))
         found = self._reader.read(schema.fields, rows)
         if blobs == "bytes":
             found = [
@@ -142,6 +144,10 @@ class DataFileHandle:
 
     def __repr__(self) -> str:
         return f"DataFileHandle({self.path!r}, version {self.version}, {self.rows} rows)"
+
+
+def _row_bytes(field: Field) -> float:
+    return fixed_width(arrow_type(field)) or 0
 
 
 def _typed(array: pa.Array, type_: pa.DataType) -> pa.Array:

@@ -11,19 +11,20 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from lancetable.errors import InputError, SchemaError, UnsupportedError
-from lancetable.file.documents import text_as_json
-from lancetable.file.leaves import column_owners, leaves_of
+from lancetable.file.leaf_info import column_owners, leaves_of
 from lancetable.file.model import V2_0, V2_1, V2_2, FileVersion
 from lancetable.format.encoding.build import choose
 from lancetable.format.encoding.build.blob import build_blobs
+from lancetable.format.encoding.build.blocks import PageDraft
 from lancetable.format.encoding.build.coder import TextCoder
-from lancetable.format.encoding.build.knobs import Knobs, knobs_of
-from lancetable.format.encoding.build.page import PageDraft
+from lancetable.format.encoding.build.field_options import Knobs, knobs_of
 from lancetable.format.encoding.build.shred import LISTS, Shredded, shred
 from lancetable.format.encoding.build.small import MOST_VALUES, small_page
+from lancetable.format.encoding.jsonb import encode_jsonb, jsonb_to_text
 from lancetable.format.encoding.leaf import kind_of
 from lancetable.format.encoding.v20 import build as build20
 from lancetable.format.schema.model import Field
+from lancetable.format.schema.types import arrow_type
 
 
 class PageBuilder(Protocol):
@@ -185,3 +186,33 @@ _BUILDERS: dict[FileVersion, Callable[[Field], PageBuilder]] = {
     V2_1: partial(_LeafPages, version=V2_1),
     V2_2: partial(_LeafPages, version=V2_2),
 }
+
+
+def text_as_json(array: pa.Array) -> pa.Array:
+    """Return JSON texts in their stored form.
+
+    Raises:
+        InputError: a text is no JSON document.
+    """
+    stored = [None if text is None else encode_jsonb(text) for text in array.to_pylist()]
+    return pa.array(stored, pa.large_binary())
+
+
+def json_as_text(field: Field, array: pa.Array) -> pa.Array:
+    """Return the array with every JSON document inside it as text."""
+    if field.is_json:
+        return jsonb_to_text(array)
+    if not any(below.is_json for below in field.walk()):
+        return array
+    type_ = arrow_type(field)
+    mask = array.is_null() if array.null_count else None
+    if pa.types.is_struct(type_):
+        parts = [
+            json_as_text(child, array.field(number)) for number, child in enumerate(field.children)
+        ]
+        return pa.StructArray.from_arrays(parts, fields=list(type_), mask=mask)
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
+        items = json_as_text(field.children[0], array.values)
+        return kind.from_arrays(array.offsets, items, type=type_, mask=mask)
+    raise UnsupportedError(f"documents inside field {field.name!r} of type {type_} cannot be read")

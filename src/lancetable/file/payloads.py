@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancetable.errors import CorruptError, UnsupportedError
+from lancetable.format.limits import read_limits
 from lancetable.format.schema.model import Field
 from lancetable.store import ByteRange, ReadableFile, Store
 
@@ -150,6 +151,7 @@ def _bytes(
     places = finder(field).find(descriptions)
     offsets = np.zeros(len(places) + 1, np.int64)
     np.cumsum([0 if place is None else place.size for place in places], out=offsets[1:])
+    read_limits().check_batch(int(offsets[-1]), len(places))
     parts = _fetched([place for place in places if place is not None])
     valid = pa.array([place is not None for place in places])
     validity = valid.buffers()[1] if any(place is None for place in places) else None

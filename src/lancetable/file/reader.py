@@ -12,33 +12,31 @@ from lancetable.file.codec import (
     decode_place,
     decode_rows,
 )
+from lancetable.file.compiled_range import Stretch, stretch_of
+from lancetable.file.compiled_rows import FieldCards, FileGather, LeafCards
 from lancetable.file.drive import drive, run
-from lancetable.file.gathering import FieldCards, FileGather, LeafCards, opened_page
-from lancetable.file.held import hold
-from lancetable.file.leaves import columns_by_walk
+from lancetable.file.error_context import Placed, explained
+from lancetable.file.leaf_info import LeafPlan, Sight, columns_by_walk, sights_of
 from lancetable.file.listing import page_infos
 from lancetable.file.model import V2_0, FileVersion, PageInfo
 from lancetable.file.packed import pick_children, stored_field
-from lancetable.file.place import Placed, explained
-from lancetable.file.sights import LeafPlan, Sight, sights_of
-from lancetable.file.stretch import Stretch, stretch_of
-from lancetable.file.strided import Strided, strided
 from lancetable.file.tail import read_tail
 from lancetable.file.v20 import FileColumns, read_v20
+from lancetable.file.whole_pages import hold
 from lancetable.format.encoding.assemble import LeafRun, assemble, join_runs, leaf_run
 from lancetable.format.encoding.base import Column, Integers, Reading, Rows, scaled
+from lancetable.format.encoding.compiled_range import Tests
 from lancetable.format.encoding.jsonb import jsonb_to_text
 from lancetable.format.encoding.kernels.addressing import GATHER, Gather
-from lancetable.format.encoding.leaf import kind_of, single_value
+from lancetable.format.encoding.leaf import kind_of
 from lancetable.format.encoding.repdef import Mask
-from lancetable.format.encoding.stretch import Tests
 from lancetable.format.schema.codec import decode_file_descriptor
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.types import arrow_type
 from lancetable.store import ByteRange, ReadableFile, check_size
 
 if TYPE_CHECKING:
-    from lancetable.format.encoding.entries import Entries, Layout, OpenPage
+    from lancetable.format.encoding.layout import Entries, Layout, OpenPage
 
 T = TypeVar("T")
 
@@ -58,7 +56,6 @@ class FileReader:
         self._columns: dict[int, Column] = {}
         self._open_pages: dict[tuple[int, int], OpenPage] = {}
         self._plans: dict[int, tuple[Field, list[LeafPlan]]] = {}
-        self._strided: dict[int, Strided | None] = {}
         self._cards: dict[int, FieldCards] = {}
         self._stretches: dict[int, Stretch | None] = {}
         self._gathered: FileGather | None = None
@@ -117,6 +114,7 @@ class FileReader:
             return [[pa.nulls(0, arrow_type(field))] for field in fields]
         if rows[0] < 0 or rows[-1] >= self.rows:
             raise InputError(f"{self.path}: row {int(rows[-1])} is behind the last of {self.rows}")
+        check_size(self.file)
         if self._footer.version == V2_0:
             return self._read_v20(fields, rows)
         if GATHER is not None and self.file.is_mapped and not isinstance(rows, range):
@@ -127,8 +125,10 @@ class FileReader:
 
     def match(self, field: Field, rows: range, tests: Tests) -> tuple[Mask, int] | None:
         """Return which rows pass tests of a column, and how many; None when it must be read."""
-        is_new = self._footer.version != V2_0 and self.file.is_mapped
-        stretch = self._stretch(field) if is_new else None
+        if self._footer.version == V2_0 or not self.file.is_mapped:
+            return None
+        check_size(self.file)
+        stretch = self._stretch(field)
         return None if stretch is None else stretch.match(rows, tests)
 
     def cards(self, field: Field) -> FieldCards | None:
@@ -142,7 +142,6 @@ class FileReader:
 
     def _stretch(self, field: Field) -> Stretch | None:
         """Return what reads neighbouring rows of a field; None when pages have to."""
-        check_size(self.file)
         if id(field) not in self._stretches:
             self._stretches[id(field)] = stretch_of(field, self.plans_of, self.cards)
         return self._stretches[id(field)]
@@ -164,7 +163,6 @@ class FileReader:
     ) -> list[list[pa.Array]]:
         if self._gathered is None:
             self._gathered = FileGather()
-        check_size(self.file)
         with Placed(self.path, "single rows"):
             found = self._gathered.read(library, fields, rows, self.cards)
         rest = [field for field in fields if id(field) not in found]
@@ -186,38 +184,10 @@ class FileReader:
     def _decode(self, fields: Sequence[Field], rows: Rows) -> list[list[pa.Array]]:
         """Read rows page by page."""
         plans = [plan for field in fields for plan in self.plans_of(field)]
-        if len(rows) == 1 and self.file.is_mapped:
-            cells = self._read_cells(plans, int(rows[0]))
-            if cells is not None:
-                return cells
         runs = iter(self._read_leaves(plans, rows))
         found = [self._field_chunks(field, self.plans_of(field), runs) for field in fields]
         self._check_lengths(fields, found, len(rows))
         return found
-
-    def _read_cells(self, plans: Sequence[LeafPlan], row: int) -> list[list[pa.Array]] | None:
-        """Read one row of plain columns value by value; None when a column is not plain."""
-        cells: list[list[pa.Array]] = []
-        number = index = 0
-        try:
-            for leaf, number, column, kind, is_simple, _ in plans:  # noqa: B007 - named in errors
-                if not is_simple:
-                    return None
-                index = column.page_of(row)
-                opened = self._opened(number, index)
-                value = opened.cell(row - column.pages[index].first_row)
-                array = None if value is None else single_value(value, kind)
-                if array is None:
-                    return None
-                cells.append([array])
-        except Exception as cause:
-            raise explained(cause, self.path, f"column {number} page {index}") from cause
-        return cells
-
-    def _opened(self, number: int, index: int) -> "OpenPage":
-        """Open a page of a mapped file."""
-        page = self._column(number).pages[index]
-        return opened_page(self.file, self._open_pages, number, index, page)
 
     def pages(self) -> list[PageInfo]:
         """Describe every page of the file."""
@@ -281,11 +251,6 @@ class FileReader:
         picked = [plan.column.pick(scaled(rows, plan.leaf.factor)) for plan in plans]
         if self.file.is_mapped:
             for plan, parts in zip(plans, picked, strict=True):
-                if len(parts) > 1 and not isinstance(rows, range) and plan.is_simple:
-                    together = self._strided_rows(plan, rows)
-                    if together is not None:
-                        yield [together]
-                        continue
                 yield [self._mapped_page(plan, index, inside) for index, inside in parts]
             return
         every = [(plan, *part) for plan, parts in zip(plans, picked, strict=True) for part in parts]
@@ -297,16 +262,6 @@ class FileReader:
         done = iter(drive(file, readings))
         for plan, parts in zip(plans, picked, strict=True):
             yield [self._translated(plan, next(done)) for _ in parts]
-
-    def _strided_rows(self, plan: LeafPlan, rows: Integers) -> LeafRun | None:
-        """Read rows of several pages at once, if their places can be computed."""
-        if plan.number not in self._strided:
-            self._strided[plan.number] = strided(plan.column)
-        found = self._strided[plan.number]
-        if found is None:
-            return None
-        with Placed(self.path, f"column {plan.number}"):
-            return LeafRun(found.read(self.file, rows, plan.kind), ())
 
     def _mapped_page(self, plan: LeafPlan, index: int, rows: Rows) -> LeafRun:
         """Read a page whose bytes are at hand; nothing is gained by reading several together."""
@@ -391,6 +346,7 @@ class FileReader:
 
     def _view(self, start: int, stop: int) -> memoryview:
         if start >= self._tail_start:
+            check_size(self.file)
             return self._tail[start - self._tail_start : stop - self._tail_start]
         return self.file.read_ranges([ByteRange(start, stop)])[0]
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from lancetable.file.documents import json_as_text
 from lancetable.file.drive import drive
-from lancetable.file.place import Placed
+from lancetable.file.error_context import Placed
+from lancetable.file.pages import json_as_text
 from lancetable.format.encoding.base import Column, Reading, Rows
 from lancetable.format.encoding.v20.read import bytes_key, read_field, stores_bytes_apart
 from lancetable.format.schema.model import Field, Schema

@@ -17,7 +17,7 @@ from lancetable.file.blobs import BlobStorage, CreateSidecar, has_blobs, written
 from lancetable.file.codec import encode_tail
 from lancetable.file.model import V2_1, FileVersion, WrittenColumn, WrittenPage
 from lancetable.file.pages import PageBuilder, page_builder
-from lancetable.format.encoding.build.page import PageDraft
+from lancetable.format.encoding.build.blocks import PageDraft
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.types import arrow_type, has_same_layout, relabel
 from lancetable.store import Bytes, WritableFile

@@ -17,7 +17,7 @@ from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS
 from lancetable.format.schema.model import Field
 from lancetable.format.schema.types import arrow_type
 from lancetable.fragment.fragments import OpenFragments
-from lancetable.fragment.opened import OpenFragment
+from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.projection import ROW_ID, Projection
 from lancetable.fragment.reader import FragmentReader
 from lancetable.fragment.rowids import RowIdIndex

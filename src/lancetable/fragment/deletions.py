@@ -14,7 +14,7 @@ from lancetable.errors import CorruptError, FileNotFoundInStoreError
 from lancetable.format.manifest.deletions import choose_kind, decode_deletions, encode_deletions
 from lancetable.format.manifest.model import DeletionFile, DeletionKind, Fragment
 from lancetable.format.manifest.names import deletion_path
-from lancetable.fragment.source import Source, whose
+from lancetable.fragment.source import Source, read_whole, whose
 from lancetable.store import Store
 
 Offsets = npt.NDArray[np.int64]
@@ -68,7 +68,7 @@ def load_deletions(
     """
     store, path = source.deletion_file_place(fragment, deletion_file)
     try:
-        data = store.read(path)
+        data = read_whole(store, path)
     except FileNotFoundInStoreError as cause:
         raise FileNotFoundInStoreError(
             f"{path}: version {source.manifest.version} needs this deletion file"

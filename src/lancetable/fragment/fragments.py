@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from lancetable.fragment.counts import live_rows
 from lancetable.fragment.files import DataFiles
-from lancetable.fragment.opened import OpenFragment
+from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.rowids import LiveIds, RowIdIndex
 from lancetable.fragment.source import Source
 from lancetable.store import spread

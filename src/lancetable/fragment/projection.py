@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from lancetable.format.encoding.compiled_range import Tests
 from lancetable.format.manifest.model import DataFile
 from lancetable.format.schema.model import Field
 
@@ -143,3 +144,10 @@ def prune(field: Field, ids: frozenset[int]) -> Field | None:
 def is_single_column(field: Field) -> bool:
     """Say whether the field's own id stands for all of its values."""
     return not field.children or field.is_packed or field.is_blob_v2
+
+
+class ColumnTests(NamedTuple):
+    """Comparisons of one column, which the projection names."""
+
+    column: Projection
+    tests: Tests

@@ -9,15 +9,13 @@ import pyarrow as pa
 
 from lancetable.errors import CorruptError
 from lancetable.file import FileReader
-from lancetable.file.coded import CodedChunk, has_codes, read_coded
+from lancetable.file.codes import CodedChunk, has_codes, read_coded
 from lancetable.format.schema.model import Field
 from lancetable.format.schema.types import arrow_type
 from lancetable.fragment.assemble import assemble
-from lancetable.fragment.coded import keep_coded
-from lancetable.fragment.comparing import ColumnTests
-from lancetable.fragment.opened import OpenFragment
-from lancetable.fragment.projection import ROW_OFFSET, FragmentPlan, Mixed, Projection
-from lancetable.fragment.select import Columns, Mask, keep
+from lancetable.fragment.open_fragment import OpenFragment
+from lancetable.fragment.projection import ROW_OFFSET, ColumnTests, FragmentPlan, Mixed, Projection
+from lancetable.fragment.select import Columns, Mask, keep, keep_coded
 from lancetable.fragment.system import Rows, row_offsets, system_column
 
 GATHER_BELOW = 0.1

@@ -10,8 +10,8 @@ from lancetable.format.encoding.kernels.addressing import GATHER
 from lancetable.fragment.blob_dataset import blob_dataset_of
 from lancetable.fragment.files import DataFiles
 from lancetable.fragment.fragments import OpenFragments
-from lancetable.fragment.gathering import TableGather
 from lancetable.fragment.projection import Projection
+from lancetable.fragment.random_access import TableGather
 from lancetable.fragment.reader import FragmentReader
 from lancetable.fragment.rowids import RowIdIndex
 from lancetable.fragment.source import Source

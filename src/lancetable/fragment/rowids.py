@@ -25,7 +25,7 @@ from lancetable.format.manifest.rowids import (
     decode_versions,
     spans_of,
 )
-from lancetable.fragment.source import Source
+from lancetable.fragment.source import Source, read_whole
 
 Unsigned = npt.NDArray[np.uint64]
 Signed = npt.NDArray[np.int64]
@@ -76,7 +76,7 @@ def _message(source: Source, stored: SequenceSource) -> bytes | None:
 
 def _external(source: Source, stored: ExternalSequence) -> bytes:
     try:
-        content = source.store.read(checked_path(stored.path, "row id file"))
+        content = read_whole(source.store, checked_path(stored.path, "row id file"))
     except FileNotFoundInStoreError as cause:
         raise FileNotFoundInStoreError(
             f"{stored.path}: version {source.manifest.version} keeps row ids there,"

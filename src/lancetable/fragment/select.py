@@ -1,12 +1,14 @@
 """Keeps some rows of columns that are lists of chunks."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lancetable.file.codes import CodedChunk
 from lancetable.format.arrays import booleans, numbers
 
 Columns: TypeAlias = list[list[pa.Array]]
@@ -70,3 +72,31 @@ def reorder(columns: Columns, order: npt.NDArray[np.int64]) -> Columns:
     # One call for all columns: its fixed cost is most of the time for a few rows.
     batch = pa.RecordBatch.from_arrays(whole, names=[""] * len(whole))
     return [[array] for array in batch.take(positions).columns]
+
+
+CodedColumns: TypeAlias = list[list[CodedChunk]]
+"""As ``Columns``, with chunks as their pages store them."""
+
+
+def rows_in(chunk: CodedChunk) -> int:
+    """Return the number of rows of a chunk."""
+    return len(chunk) if isinstance(chunk, pa.Array) else chunk.rows
+
+
+def keep_coded(column: Sequence[CodedChunk], mask: Mask) -> list[CodedChunk]:
+    """Return the rows for which the mask is true."""
+    ends = list(accumulate(map(rows_in, column)))
+    starts = [0, *ends]
+    return [
+        _kept(chunk, mask[start:end])
+        for chunk, start, end in zip(column, starts, ends, strict=False)
+    ]
+
+
+def decoded(column: Sequence[CodedChunk]) -> list[pa.Array]:
+    """Return the value of each row."""
+    return [chunk if isinstance(chunk, pa.Array) else chunk.decoded() for chunk in column]
+
+
+def _kept(chunk: CodedChunk, mask: Mask) -> CodedChunk:
+    return chunk.filter(booleans(mask)) if isinstance(chunk, pa.Array) else chunk.keep(mask)

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from lancetable.format.limits import NO_LIMIT, read_limits
 from lancetable.format.manifest.model import DataFile, DeletionFile, Fragment, Manifest
 from lancetable.store import Store
 
@@ -45,6 +46,20 @@ class Source(Protocol):
     def blob_place(self, base_id: int, uri: str, *, is_trusted: bool) -> tuple[Store, str]:
         """Return the store and the path of an external blob, when it may be followed."""
         ...
+
+
+def read_whole(store: Store, path: str) -> bytes:
+    """Return the content of a metadata file: a manifest, a deletion file, row ids.
+
+    Raises:
+        FileNotFoundInStoreError: there is no such file.
+        LimitError: it exceeds the limit on opening; nothing of it was read.
+    """
+    limits = read_limits()
+    if limits.max_open_bytes == NO_LIMIT:
+        return store.read(path)
+    limits.check_open(store.open(path).size, path)
+    return store.read(path, most=limits.max_open_bytes)
 
 
 def whose(manifest: Manifest, base_id: int | None) -> str:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancetable.format.arrays import booleans
-from lancetable.fragment.opened import OpenFragment
+from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID
 
 Rows: TypeAlias = range | npt.NDArray[np.int64]

@@ -8,29 +8,17 @@ Other writers do not disturb an Append unless they replace the table or retype a
 has to be tried again after every other change of the data; files that still fit are kept for it.
 """
 
-from collections.abc import Sequence
-
-from lancetable.commit.committer import commit as commit_operation
-from lancetable.commit.finish import next_fragment_id
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
-from lancetable.commit.transaction import Append, Merge
-from lancetable.format.manifest import Fragment, Manifest
-from lancetable.format.schema.model import Schema
 from lancetable.fragment.writer import WriteOptions
-from lancetable.operations.draft import draft_of
-from lancetable.operations.grow import grown
+from lancetable.operations.input.file_version import check_stored, next_field_id
+from lancetable.operations.input.grow import grown
+from lancetable.operations.input.pending_rows import draft_of
+from lancetable.operations.input.write import DEFAULT_COMMIT, DEFAULT_WRITE, keep_or_remove
+from lancetable.operations.results import Done, WriteResult
 from lancetable.operations.retry import repeat
-from lancetable.operations.runner import THREADS, Runner
-from lancetable.operations.write import (
-    DEFAULT_COMMIT,
-    DEFAULT_WRITE,
-    WriteResult,
-    Written,
-    check_stored,
-    keep_or_remove,
-    next_field_id,
-)
+from lancetable.operations.rows.new_fragments import commit_appended
+from lancetable.operations.run.runner import THREADS, Runner
 
 
 def append(
@@ -41,7 +29,7 @@ def append(
     write: WriteOptions = DEFAULT_WRITE,
     commit: CommitOptions = DEFAULT_COMMIT,
     runner: Runner = THREADS,
-) -> Written:
+) -> Done[WriteResult]:
     """Append rows to a table, with ``merge_schema`` also columns.
 
     Raises:
@@ -51,29 +39,15 @@ def append(
     """
     draft = draft_of(snapshot, data, write, runner)
 
-    def attempt(latest: Snapshot) -> Written:
+    def attempt(latest: Snapshot) -> Done[WriteResult]:
         schema = latest.manifest.schema
         if merge_schema:
             schema = grown(schema, draft.new_columns, next_field_id(latest.manifest))
             check_stored(schema, draft.options)
         casts = draft.write(schema, new_columns="pass merge_schema=True to add columns").casts
-        operation: Append | Merge = Append(draft.fragments)
-        if schema is not latest.manifest.schema:
-            operation = _merge(latest.manifest, schema, draft.fragments)
-        made = commit_operation(latest, operation, commit)
+        made = commit_appended(latest, draft.fragments, schema, commit)
         result = WriteResult(made.snapshot.version, draft.rows, made.attempts, casts)
-        return Written(made.snapshot, result)
+        return Done(made.snapshot, result)
 
     with keep_or_remove(draft.fragments, draft.target):
         return repeat(snapshot, attempt, commit)
-
-
-def _merge(manifest: Manifest, schema: Schema, fragments: Sequence[Fragment]) -> Merge:
-    """Return an operation that adds columns and rows in one step.
-
-    A Merge lists all fragments with their final ids. Ids that another writer reserved meanwhile do
-    no harm: a rewrite that wants to use them conflicts with every Merge.
-    """
-    first = next_fragment_id(manifest)
-    new = (one._replace(id=first + place) for place, one in enumerate(fragments))
-    return Merge((*manifest.fragments, *new), schema, preserves_nullability=True)

@@ -3,7 +3,7 @@
 1. Check that the folders are named once, and make their paths absolute.
 2. Commit an UpdateBases; they get the next ids.
 Rows go there when a write names them. Deletion files, and columns written later, stay with the
-table itself. The paths stand in the manifest, so the folders must not move.
+table itself. The manifest holds the paths, so the folders must not move.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,9 @@ from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import UpdateBases
 from lancetable.errors import InputError
 from lancetable.format.manifest import BasePath
+from lancetable.operations.input.write import DEFAULT_COMMIT
+from lancetable.operations.results import Done, WriteResult
 from lancetable.operations.retry import repeat
-from lancetable.operations.write import DEFAULT_COMMIT, WriteResult, Written
 from lancetable.store import TableLocation
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def base_paths(
     """Return the base paths of named folders; an id of 0 is given when they are committed.
 
     Raises:
-        InputError: two names stand for one folder.
+        InputError: two names refer to one folder.
     """
     made: list[BasePath] = []
     for name, folder in folders.items():
@@ -45,7 +46,7 @@ def base_paths(
 
 def add_bases(
     snapshot: Snapshot, folders: Folders, *, commit: CommitOptions = DEFAULT_COMMIT
-) -> Written:
+) -> Done[WriteResult]:
     """Add folders for data files to a table.
 
     Raises:
@@ -56,8 +57,8 @@ def add_bases(
     if not bases:
         raise InputError("name at least one folder")
 
-    def attempt(latest: Snapshot) -> Written:
+    def attempt(latest: Snapshot) -> Done[WriteResult]:
         made = commit_operation(latest, UpdateBases(bases), commit)
-        return Written(made.snapshot, WriteResult(made.snapshot.version, 0, made.attempts))
+        return Done(made.snapshot, WriteResult(made.snapshot.version, 0, made.attempts))
 
     return repeat(snapshot, attempt, commit)

@@ -6,48 +6,40 @@
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from lancetable.commit.cloning import begin, clone_of
+from lancetable.commit.branch.cloning import begin, clone_of
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import listed
 from lancetable.errors import ExistsError
 from lancetable.format.manifest.codec import live_rows
-from lancetable.operations.bring import all_journeys, bring
-from lancetable.operations.result import VersionResult
-from lancetable.operations.runner import THREADS, Runner
-from lancetable.operations.steps import own_files
+from lancetable.operations.branch.copy_files import all_journeys, bring
+from lancetable.operations.results import Done, VersionResult
+from lancetable.operations.run.runner import THREADS, Runner
+from lancetable.operations.run.steps import own_files
 from lancetable.store import TableLocation
 from lancetable.store.copy import copy_object
 
 
 @dataclass(frozen=True, slots=True)
 class CloneResult(VersionResult):
-    """What a clone consists of."""
+    """Result of a clone."""
 
     rows: int | None
     files: int = 0
     """How many files were copied; none for a shallow clone."""
 
 
-class Cloned(NamedTuple):
-    """The first version of the clone, and what is told about it."""
-
-    snapshot: Snapshot
-    result: CloneResult
-
-
 def reaching(location: TableLocation, source: Snapshot) -> TableLocation:
     """Return the location of a shallow clone, allowed to lead to the files of its source.
 
-    Whoever opens the clone anew must allow them by name, unless they are in the same store.
+    Opening the clone later requires allowing them by name, unless they are in the same store.
     """
     return location.allowing(source.store.root, *(base.path for base in source.manifest.base_paths))
 
 
 def clone(
     source: Snapshot, location: TableLocation, *, deep: bool = False, runner: Runner = THREADS
-) -> Cloned:
+) -> Done[CloneResult]:
     """Make a table elsewhere out of a version.
 
     Raises:
@@ -68,4 +60,4 @@ def clone(
             # Another may have cloned the same version, and needs files of the same names.
             files.clear()
             raise
-    return Cloned(made, CloneResult(made.version, live_rows(made.manifest), len(files)))
+    return Done(made, CloneResult(made.version, live_rows(made.manifest), len(files)))

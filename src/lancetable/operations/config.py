@@ -7,13 +7,13 @@
 from collections.abc import Callable, Mapping
 from typing import cast
 
+from lancetable.commit.apply.metadata import updated
 from lancetable.commit.committer import commit as commit_operation
-from lancetable.commit.metadata import updated
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import MapUpdate, UpdateConfig
 from lancetable.errors import InputError, SchemaError
-from lancetable.format.encoding.build.knobs import knobs_of
+from lancetable.format.encoding.build.field_options import knobs_of
 from lancetable.format.schema.model import (
     BLOB_KEY,
     EXTENSION_METADATA,
@@ -22,8 +22,9 @@ from lancetable.format.schema.model import (
     Field,
 )
 from lancetable.format.schema.project import resolve
+from lancetable.operations.input.write import DEFAULT_COMMIT
+from lancetable.operations.results import Done, WriteResult
 from lancetable.operations.retry import repeat
-from lancetable.operations.write import DEFAULT_COMMIT, WriteResult, Written
 
 
 def map_update(entries: Mapping[str, str | None], *, replace: bool = False) -> MapUpdate:
@@ -49,7 +50,7 @@ def field_update(
 
     Raises:
         SchemaError: there is no such column, or what its values are would change.
-        InputError: a wish for the encoding of a column means nothing.
+        InputError: the encoding settings of a column are not valid.
     """
     schema = snapshot.manifest.schema
     updates = {}
@@ -68,8 +69,8 @@ def _refuse_other_storage(path: str, before: Field, after: Field) -> None:
     for key in (BLOB_KEY, *PACKED_KEYS, EXTENSION_NAME, EXTENSION_METADATA):
         if before.metadata.get(key) != after.metadata.get(key):
             raise SchemaError(
-                f"column {path!r}: {key} says how values are stored and cannot be changed once the "
-                "column is there; add another column, or leave the key as it is"
+                f"column {path!r}: {key} defines how values are stored and cannot be changed on "
+                "an existing column; add another column, or leave the key as it is"
             )
 
 
@@ -78,17 +79,17 @@ def configure(
     describe: Callable[[Snapshot], UpdateConfig],
     *,
     commit: CommitOptions = DEFAULT_COMMIT,
-) -> Written:
-    """Change settings and metadata; ``describe`` says how, for the version that is built on.
+) -> Done[WriteResult]:
+    """Change settings and metadata; ``describe`` returns them for the version that is built on.
 
     Raises:
         ConflictError: another writer changed the same keys.
         CommitError: it did not become a version.
     """
 
-    def attempt(latest: Snapshot) -> Written:
+    def attempt(latest: Snapshot) -> Done[WriteResult]:
         made = commit_operation(latest, describe(latest), commit)
         result = WriteResult(made.snapshot.version, attempts=made.attempts)
-        return Written(made.snapshot, result)
+        return Done(made.snapshot, result)
 
     return repeat(snapshot, attempt, commit)

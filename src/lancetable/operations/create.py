@@ -21,19 +21,18 @@ from lancetable.errors import ConflictError, ExistsError, InputError, TableNotFo
 from lancetable.format.manifest import BasePath
 from lancetable.format.manifest.flags import Feature
 from lancetable.fragment.writer import WriteOptions, remove_fragments
-from lancetable.operations.prepare import Prepared, prepare
-from lancetable.operations.retry import repeat
-from lancetable.operations.runner import THREADS, Runner
-from lancetable.operations.write import (
+from lancetable.operations.input.file_version import replaced_version
+from lancetable.operations.input.prepare import Prepared, prepare
+from lancetable.operations.input.write import (
     DEFAULT_COMMIT,
     DEFAULT_WRITE,
-    WriteResult,
-    Written,
     keep_or_remove,
-    replaced_version,
     write_source,
     write_target,
 )
+from lancetable.operations.results import Done, WriteResult
+from lancetable.operations.retry import repeat
+from lancetable.operations.run.runner import THREADS, Runner
 from lancetable.store import TableLocation
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CreateOptions:
-    """How a table is created."""
+    """Options of a new table."""
 
     mode: CreateMode = CreateMode.ERROR
     """What to do when there is a table already."""
@@ -64,7 +63,7 @@ def create(
     *,
     schema: pa.Schema | None = None,
     options: CreateOptions = _DEFAULT,
-) -> Written:
+) -> Done[WriteResult]:
     """Create a table from a schema, from data, or from both.
 
     Raises:
@@ -82,9 +81,7 @@ def create(
                 "mode='overwrite'"
             )
         if options.mode is CreateMode.IGNORE:
-            return Written(
-                existing, WriteResult(existing.version, attempts=0, is_new_version=False)
-            )
+            return Done(existing, WriteResult(existing.version, attempts=0, is_new_version=False))
         if options.bases:
             raise InputError(
                 f"{existing.store.root}: bases are given to a new table; add them with add_bases()"
@@ -107,10 +104,10 @@ def create(
         # Another writer created the table meanwhile, and its rows are the ones to keep.
         remove_fragments(fragments, target)
         result = WriteResult(made.snapshot.version, attempts=0, is_new_version=False)
-        return Written(made.snapshot, result)
+        return Done(made.snapshot, result)
     rows = sum(fragment.physical_rows for fragment in fragments)
     result = WriteResult(made.snapshot.version, rows, made.attempts, prepared.fit.casts)
-    return Written(made.snapshot, result)
+    return Done(made.snapshot, result)
 
 
 def _commit(

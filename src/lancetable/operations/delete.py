@@ -4,32 +4,23 @@
 2. Find the matching rows of each part; every row, when the predicate is simply true.
 3. Write a larger deletion file for each fragment that loses rows; fragments without rows go.
 4. Commit, naming the rows, so that other rows deleted by others meanwhile stay deleted too.
-When nothing matches no version is made: there is nothing that it could tell.
+When nothing matches no version is made.
 """
-
-from collections.abc import Mapping
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Delete
 from lancetable.expression import Expression, literal, to_sql
 from lancetable.fragment.readers import Readers
-from lancetable.operations.changes import DEFAULTS, ChangeOptions, Deleted, DeleteResult
-from lancetable.operations.match import (
-    Found,
-    Marked,
-    find_all,
-    mark_deleted,
-    plan_find,
-    plan_mark,
-    undo_marks,
-)
+from lancetable.operations.results import DEFAULTS, ChangeOptions, DeleteResult, Done
 from lancetable.operations.retry import repeat
-from lancetable.operations.rowset import RowSet
-from lancetable.operations.steps import own_files, run_steps
+from lancetable.operations.rows.find_rows import find_all, plan_find
+from lancetable.operations.rows.mark_deleted import marked_rows, rows_by_fragment
 from lancetable.scan.request import Where, parse_where
 
 
-def delete(snapshot: Snapshot, where: Where, options: ChangeOptions = DEFAULTS) -> Deleted:
+def delete(
+    snapshot: Snapshot, where: Where, options: ChangeOptions = DEFAULTS
+) -> Done[DeleteResult]:
     """Delete the rows for which a predicate holds; ``None`` and ``true`` delete all.
 
     Raises:
@@ -47,52 +38,24 @@ def _or_true(where: Expression | None) -> Expression:
 
 def _attempt(
     snapshot: Snapshot, where: Expression | None, text: str, options: ChangeOptions
-) -> Deleted:
+) -> Done[DeleteResult]:
     tasks = plan_find(snapshot, where)
     if tasks and tasks[0].where is None:
         return _delete_all(snapshot, text, options)
     found = find_all(options.runner, tasks)
     if not found:
-        return Deleted(snapshot, DeleteResult(snapshot.version, is_new_version=False))
-    with own_files(snapshot.store) as files:
-        marked = mark_all(snapshot, found, options)
-        files.extend(one.path for one in marked if one.path is not None)
-        operation = Delete(
-            tuple(one.fragment for one in marked if one.fragment is not None),
-            tuple(one.id for one in marked if one.fragment is None),
-            text,
-        )
-        affected = affected_rows(marked)
+        return Done(snapshot, DeleteResult(snapshot.version, is_new_version=False))
+    with marked_rows(snapshot, rows_by_fragment(found), options.runner) as marks:
+        operation, affected = marks.delete(text), marks.affected
         made = options.make_version(snapshot, operation, options.commit, affected=affected)
     rows = sum(len(one.rows) for one in found)
-    return Deleted(made.snapshot, DeleteResult(made.snapshot.version, rows, made.attempts))
+    return Done(made.snapshot, DeleteResult(made.snapshot.version, rows, made.attempts))
 
 
-def _delete_all(snapshot: Snapshot, text: str, options: ChangeOptions) -> Deleted:
+def _delete_all(snapshot: Snapshot, text: str, options: ChangeOptions) -> Done[DeleteResult]:
     """Remove every fragment, reading none."""
     rows = Readers(snapshot).starts[-1]
     ids = tuple(fragment.id for fragment in snapshot.manifest.fragments)
     operation = Delete((), ids, text)
     made = options.make_version(snapshot, operation, options.commit, affected={})
-    return Deleted(made.snapshot, DeleteResult(made.snapshot.version, rows, made.attempts))
-
-
-def mark_all(snapshot: Snapshot, found: list[Found], options: ChangeOptions) -> list[Marked]:
-    """Write the deletion files of all fragments that lose the rows that were found."""
-    return mark_rows(snapshot, {one.fragment.id: one.rows for one in found}, options)
-
-
-def mark_rows(
-    snapshot: Snapshot, rows: Mapping[int, RowSet], options: ChangeOptions
-) -> list[Marked]:
-    """Write the deletion files of all fragments that lose some live rows."""
-    tasks = plan_mark(snapshot, rows)
-    results = run_steps(
-        options.runner, mark_deleted, tasks, lambda marked: undo_marks(snapshot, marked)
-    )
-    return [one for each in results for one in each]
-
-
-def affected_rows(marked: list[Marked]) -> dict[int, RowSet]:
-    """Return which rows of which fragments a change takes away."""
-    return {one.id: one.rows for one in marked if one.fragment is not None}
+    return Done(made.snapshot, DeleteResult(made.snapshot.version, rows, made.attempts))

@@ -12,33 +12,30 @@ from typing import TYPE_CHECKING
 from lancetable.commit.committer import commit as commit_operation
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
-from lancetable.commit.transaction import Overwrite, Update
+from lancetable.commit.transaction import Delete, Overwrite
 from lancetable.expression import Expression, to_sql
+from lancetable.format.manifest.codec import live_rows
 from lancetable.fragment.writer import WriteOptions
-from lancetable.operations.changes import ChangeOptions
-from lancetable.operations.delete import affected_rows, mark_all
-from lancetable.operations.draft import draft_of
-from lancetable.operations.match import find_all, plan_find
-from lancetable.operations.prepare import prepare_replacement
+from lancetable.operations.input.file_version import next_field_id, replaced_version
+from lancetable.operations.input.pending_rows import draft_of
+from lancetable.operations.input.prepare import prepare_replacement
+from lancetable.operations.input.write import (
+    DEFAULT_COMMIT,
+    DEFAULT_WRITE,
+    keep_or_remove,
+    write_source,
+    write_target,
+)
+from lancetable.operations.results import ChangeOptions, Done, WriteResult
 from lancetable.operations.retry import repeat
-from lancetable.operations.runner import THREADS, Runner
-from lancetable.operations.steps import own_files
-from lancetable.operations.unmatched import (
+from lancetable.operations.rows.find_rows import plan_find
+from lancetable.operations.rows.new_fragments import commit_replacing
+from lancetable.operations.rows.unmatched import (
     find_unmatched,
     refuse_system_columns,
     refuse_unmatched,
 )
-from lancetable.operations.write import (
-    DEFAULT_COMMIT,
-    DEFAULT_WRITE,
-    WriteResult,
-    Written,
-    keep_or_remove,
-    next_field_id,
-    replaced_version,
-    write_source,
-    write_target,
-)
+from lancetable.operations.run.runner import THREADS, Runner
 
 if TYPE_CHECKING:
     from lancetable.format.manifest import Fragment
@@ -51,7 +48,7 @@ def overwrite(
     write: WriteOptions = DEFAULT_WRITE,
     commit: CommitOptions = DEFAULT_COMMIT,
     runner: Runner = THREADS,
-) -> Written:
+) -> Done[WriteResult]:
     """Replace all rows and the schema of a table.
 
     Raises:
@@ -71,7 +68,7 @@ def overwrite(
     target = write_target(snapshot.location, snapshot.store, manifest.base_paths, write)
     fragments: list[Fragment] = []
 
-    def attempt(latest: Snapshot) -> Written:
+    def attempt(latest: Snapshot) -> Done[WriteResult]:
         made = commit_operation(
             latest,
             Overwrite(fragments, prepared.schema),
@@ -80,7 +77,7 @@ def overwrite(
         )
         rows = sum(fragment.physical_rows for fragment in fragments)
         result = WriteResult(made.snapshot.version, rows, made.attempts, prepared.fit.casts)
-        return Written(made.snapshot, result)
+        return Done(made.snapshot, result)
 
     with keep_or_remove(fragments, target):
         fragments += write_source(prepared.source, prepared.fit, target, prepared.options, runner)
@@ -94,7 +91,7 @@ def overwrite_where(
     options: ChangeOptions,
     *,
     check: bool = True,
-) -> Written:
+) -> Done[WriteResult]:
     """Replace the rows for which a predicate holds; the columns stay those of the table.
 
     With ``check`` the new rows must match the predicate, so that a repeated call replaces them.
@@ -109,25 +106,32 @@ def overwrite_where(
         refuse_system_columns(where, snapshot.manifest.schema)
     draft = draft_of(snapshot, data, options.write, options.runner)
 
-    def attempt(latest: Snapshot) -> Written:
+    def attempt(latest: Snapshot) -> Done[WriteResult]:
         tasks = plan_find(latest, where)
         casts = draft.write(latest.manifest.schema).casts
         if check:
             missed = find_unmatched(latest, draft.fragments, where, options.runner)
             refuse_unmatched([missed], to_sql(where), "write them with check=False")
-        found = find_all(options.runner, tasks)
-        with own_files(latest.store) as files:
-            marked = mark_all(latest, found, options)
-            files.extend(one.path for one in marked if one.path is not None)
-            operation = Update(
-                removed_fragment_ids=tuple(one.id for one in marked if one.fragment is None),
-                updated_fragments=tuple(one.fragment for one in marked if one.fragment is not None),
-                new_fragments=draft.fragments,
-            )
-            affected = affected_rows(marked)
-            made = commit_operation(latest, operation, options.commit, affected=affected)
+        made = commit_replacing(latest, tasks, draft.fragments, options)
         result = WriteResult(made.snapshot.version, draft.rows, made.attempts, casts)
-        return Written(made.snapshot, result)
+        return Done(made.snapshot, result)
 
     with keep_or_remove(draft.fragments, draft.target):
         return repeat(snapshot, attempt, options.commit)
+
+
+def truncate(snapshot: Snapshot, *, commit: CommitOptions = DEFAULT_COMMIT) -> Done[WriteResult]:
+    """Remove all rows of a table.
+
+    Raises:
+        CommitError: it did not become a version.
+    """
+
+    def attempt(latest: Snapshot) -> Done[WriteResult]:
+        manifest = latest.manifest
+        ids = tuple(fragment.id for fragment in manifest.fragments)
+        made = commit_operation(latest, Delete((), ids, "true"), commit)
+        result = WriteResult(made.snapshot.version, live_rows(manifest) or 0, made.attempts)
+        return Done(made.snapshot, result)
+
+    return repeat(snapshot, attempt, commit)

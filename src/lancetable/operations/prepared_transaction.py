@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from lancetable.commit.catchup import removed_and_made_again
 from lancetable.commit.committer import commit as commit_operation
+from lancetable.commit.newer_versions import removed_and_made_again
 from lancetable.commit.options import CommitOptions, CommitResult
 from lancetable.commit.rebase import Rows
 from lancetable.commit.snapshot import Snapshot
@@ -22,11 +22,10 @@ from lancetable.commit.versions import load
 from lancetable.errors import ConflictError, InputError, VersionNotFoundError
 from lancetable.format.manifest import Fragment
 from lancetable.format.manifest.names import data_path
-from lancetable.operations.changes import ChangeOptions, DeleteResult, MergeResult, UpdateResult
 from lancetable.operations.cleanup.references import made_fragments, names_of
+from lancetable.operations.input.write import DEFAULT_COMMIT, check_files_there
+from lancetable.operations.results import ChangeOptions, DeleteResult, MergeResult, UpdateResult
 from lancetable.operations.retry import repeat
-from lancetable.operations.write import DEFAULT_COMMIT
-from lancetable.store import spread
 
 Result = TypeVar("Result", DeleteResult, UpdateResult, MergeResult)
 ResultT_co = TypeVar("ResultT_co", DeleteResult, UpdateResult, MergeResult, covariant=True)
@@ -42,7 +41,7 @@ class Changed(Protocol[ResultT_co]):
 
     @property
     def result(self) -> ResultT_co:
-        """What is told about it."""
+        """The result of the change."""
         ...
 
 
@@ -125,7 +124,7 @@ def prepare_transaction(
     The message and the properties of the options are kept for the commit.
 
     Raises:
-        InputError: a detached version is asked for.
+        InputError: a detached version is requested.
         LanceTableError: as the change itself.
     """
     _refuse_detached(options.commit)
@@ -172,7 +171,7 @@ def commit_prepared(
 
     def attempt(read: Snapshot) -> Committed[Result]:
         _refuse_committed(load(read.location, branch=read.branch), files)
-        _check_there(read, files)
+        check_files_there([(read.store, path) for path in sorted(files)], "the transaction")
         made = commit_operation(read, operation, options, affected=prepared.affected)
         result = replace(
             prepared.result,
@@ -235,16 +234,3 @@ def _refuse_committed(latest: Snapshot, files: frozenset[str]) -> None:
             f"the transaction is part of version {latest.version} already, which has its file "
             f"{min(known)!r}; commit each prepared transaction once"
         )
-
-
-def _check_there(base: Snapshot, files: frozenset[str]) -> None:
-    """Check that no file was removed since the transaction was prepared."""
-    store = base.store
-    paths = sorted(files)
-    for path, is_there in zip(paths, spread(store.exists, paths, store.width), strict=True):
-        if not is_there:
-            raise ConflictError(
-                f"file {path!r} of the prepared transaction is gone: a cleanup removed it, or the "
-                "transaction was committed before; look at the table and prepare it again",
-                retryable=True,
-            )

@@ -10,11 +10,14 @@ from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Restore
 from lancetable.format.manifest.codec import live_rows
+from lancetable.operations.input.write import DEFAULT_COMMIT
+from lancetable.operations.results import Done, WriteResult
 from lancetable.operations.retry import repeat
-from lancetable.operations.write import DEFAULT_COMMIT, WriteResult, Written
 
 
-def restore(snapshot: Snapshot, version: int, *, commit: CommitOptions = DEFAULT_COMMIT) -> Written:
+def restore(
+    snapshot: Snapshot, version: int, *, commit: CommitOptions = DEFAULT_COMMIT
+) -> Done[WriteResult]:
     """Make an older version the latest.
 
     Raises:
@@ -24,9 +27,9 @@ def restore(snapshot: Snapshot, version: int, *, commit: CommitOptions = DEFAULT
     """
     check_number(version)
 
-    def attempt(latest: Snapshot) -> Written:
+    def attempt(latest: Snapshot) -> Done[WriteResult]:
         made = commit_operation(latest, Restore(version), commit)
         rows = live_rows(made.snapshot.manifest) or 0
-        return Written(made.snapshot, WriteResult(made.snapshot.version, rows, made.attempts))
+        return Done(made.snapshot, WriteResult(made.snapshot.version, rows, made.attempts))
 
     return repeat(snapshot, attempt, commit)

@@ -1,8 +1,8 @@
-"""When another writer came first: do the work again on what there is now.
+"""Repeat the work of a change on the latest version after a conflict.
 
-The commit itself goes on top of compatible versions. A conflict that is marked as one to repeat
-needs the recipe's work anew; that is tried until the time of the options is used up, or their
-attempts are. The same goes for a change whose version was cleaned away while it was read.
+The commit itself goes on top of compatible versions. After a conflict that is marked
+as retryable the work is repeated until the time or the attempts of the options are used up. The
+same holds for a change whose version was removed by a cleanup while it was read.
 """
 
 import random
@@ -12,29 +12,32 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, TypeVar
 
-from lancetable.commit.catchup import check_follows
 from lancetable.commit.leases import writing
+from lancetable.commit.newer_versions import check_follows
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.rounds import LOG
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import load
 from lancetable.errors import ConflictError, FileNotFoundInStoreError
+from lancetable.format.manifest.flags import check_writable
 from lancetable.operations.cleanup.automatic import clean_if_due
 
-Done = TypeVar("Done")
+R = TypeVar("R")
 _LONGEST_PAUSE = 1.0
 
 
-def repeat(snapshot: Snapshot, attempt: Callable[[Snapshot], Done], options: CommitOptions) -> Done:
+def repeat(snapshot: Snapshot, attempt: Callable[[Snapshot], R], options: CommitOptions) -> R:
     """Return what an attempt gives; on a conflict to repeat, try again on the latest version.
 
-    A result that tells of attempts counts those that came to nothing too. The new version is
-    followed by a cleanup when the config of the table asks for one.
+    A result with ``attempts`` counts failed attempts too. The new version is
+    followed by a cleanup when the config of the table requests one.
 
     Raises:
         ConflictError: the conflict cannot be solved by doing the work again, or it never ended, or
             the table was removed and made again.
+        UnsupportedError: the table needs something of its writers that is not known.
     """
+    check_writable(snapshot.manifest.reader_flags, snapshot.manifest.writer_flags)
     with writing(snapshot.store, snapshot.version):
         done = _repeated(snapshot, attempt, options)
     made = getattr(done, "snapshot", done)
@@ -43,9 +46,7 @@ def repeat(snapshot: Snapshot, attempt: Callable[[Snapshot], Done], options: Com
     return done
 
 
-def _repeated(
-    snapshot: Snapshot, attempt: Callable[[Snapshot], Done], options: CommitOptions
-) -> Done:
+def _repeated(snapshot: Snapshot, attempt: Callable[[Snapshot], R], options: CommitOptions) -> R:
     started = time.monotonic()
     pause = 0.0
     for vain in count():
@@ -65,12 +66,12 @@ def _repeated(
     raise AssertionError("unreachable: an attempt returns or raises")
 
 
-def _counted(done: Done, vain: int) -> Done:
+def _counted(done: R, vain: int) -> R:
     result: Any = getattr(done, "result", None)
     if not vain or not hasattr(result, "attempts"):
         return done
-    told: Any = done
-    counted: Done = told._replace(result=replace(result, attempts=result.attempts + vain))
+    outcome: Any = done
+    counted: R = outcome._replace(result=replace(result, attempts=result.attempts + vain))
     return counted
 
 
@@ -78,7 +79,7 @@ def _is_passing(cause: ConflictError | FileNotFoundInStoreError, snapshot: Snaps
     """Say whether the same work on the latest version makes sense."""
     if isinstance(cause, ConflictError):
         return cause.retryable
-    # Files that are missing belonged to a version that was cleaned away under our hands, or to a
+    # Files that are missing belonged to a version that was removed by a cleanup meanwhile, or to a
     # table that was removed.
     if not snapshot.store.exists(snapshot.manifest_path):
         return True

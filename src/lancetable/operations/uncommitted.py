@@ -13,21 +13,21 @@ from lancetable.commit.committer import commit as commit_operation
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Append, Overwrite
+from lancetable.commit.versions import load
 from lancetable.errors import ConflictError, InputError
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.writer import WriteOptions
-from lancetable.operations.casts import CastNote
-from lancetable.operations.draft import draft_of
-from lancetable.operations.retry import repeat
-from lancetable.operations.runner import THREADS, Runner
-from lancetable.operations.write import (
+from lancetable.operations.input.pending_rows import draft_of
+from lancetable.operations.input.write import (
     DEFAULT_COMMIT,
     DEFAULT_WRITE,
-    WriteResult,
-    Written,
+    check_files_there,
     keep_or_remove,
 )
+from lancetable.operations.results import CastNote, Done, WriteResult
+from lancetable.operations.retry import repeat
+from lancetable.operations.run.runner import THREADS, Runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class NewFragments:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return sum(fragment.physical_rows for fragment in self.fragments)
 
 
@@ -73,14 +73,15 @@ def commit_new_fragments(
     *,
     overwrite: bool = False,
     commit: CommitOptions = DEFAULT_COMMIT,
-) -> Written:
+) -> Done[WriteResult]:
     """Make fragments that were written before the next version of their table.
 
     Their files stay when this fails, so that it can be tried again.
 
     Raises:
         InputError: fragments belong to another table, are given twice, or are committed already.
-        ConflictError: the columns of the table are not those the fragments were written for.
+        ConflictError: the columns of the table are not those the fragments were written for, or a
+            file of theirs is missing.
         CommitError: they did not become a version.
     """
     for part in parts:
@@ -91,8 +92,9 @@ def commit_new_fragments(
     fragments = tuple(fragment for part in parts for fragment in part.fragments)
     rows = sum(part.rows for part in parts)
     casts = tuple(dict.fromkeys(note for part in parts for note in part.casts))
+    _check_there(snapshot, fragments)
 
-    def attempt(latest: Snapshot) -> Written:
+    def attempt(latest: Snapshot) -> Done[WriteResult]:
         manifest = latest.manifest
         _refuse_known_files(fragments, latest)
         if not all(has_columns(manifest.schema, part.schema) for part in parts):
@@ -102,11 +104,18 @@ def commit_new_fragments(
             )
         operation = Overwrite(fragments, manifest.schema) if overwrite else Append(fragments)
         made = commit_operation(latest, operation, commit)
-        return Written(
-            made.snapshot, WriteResult(made.snapshot.version, rows, made.attempts, casts)
-        )
+        return Done(made.snapshot, WriteResult(made.snapshot.version, rows, made.attempts, casts))
 
     return repeat(snapshot, attempt, commit)
+
+
+def _check_there(snapshot: Snapshot, fragments: Sequence[Fragment]) -> None:
+    """Check that no file of the fragments was removed; the latest version knows every base."""
+    files = [file for fragment in fragments for file in fragment.files]
+    known = {None, *(base.id for base in snapshot.manifest.base_paths)}
+    if not known.issuperset(file.base_id for file in files):
+        snapshot = load(snapshot.location, branch=snapshot.branch)
+    check_files_there([snapshot.data_file_place(file) for file in files], "the fragments")
 
 
 def _refuse_known_files(fragments: Sequence[Fragment], latest: Snapshot) -> None:

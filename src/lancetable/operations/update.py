@@ -1,32 +1,41 @@
 """Update: set columns of the rows for which a predicate holds to expressions of their old values.
 
 1. Find the matching rows of each part of the table.
-2. Mark them as deleted where they are.
-3. Write them, changed, to new fragments; in a table with stable row ids they keep their ids.
-4. Commit both together, naming the rows, so that changes of other rows are no conflict.
-When nothing matches no version is made.
+2. Moving rows: mark them as deleted where they are, and write them, changed, to new fragments; in
+   a table with stable row ids they keep their ids. Other changes of other rows are no conflict.
+   Rewriting columns: for each fragment with a match write a file with the set columns of all its
+   rows. It pays when most rows of a fragment change but few of its columns; any other change of
+   the same fragments makes the update start again.
+3. Commit, naming the rows that changed. When nothing matches no version is made.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
+from lancetable.commit.options import CommitResult
 from lancetable.commit.snapshot import Snapshot
-from lancetable.commit.transaction import Update
+from lancetable.commit.transaction import Update, UpdateMode
 from lancetable.expression import Expression
 from lancetable.format.manifest import Fragment
+from lancetable.format.manifest.roaring import encode_bitmap
 from lancetable.format.schema.model import Schema
-from lancetable.format.schema.project import with_payloads
 from lancetable.fragment.projection import SYSTEM_COLUMNS
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.writer import WriteOptions, remove_fragments, with_total
-from lancetable.operations.assign import Assignment, bind_assignments, parse_assignments
-from lancetable.operations.changes import DEFAULTS, ChangeOptions, Updated, UpdateResult
-from lancetable.operations.delete import affected_rows, mark_all
-from lancetable.operations.match import Found, find_all, plan_find
-from lancetable.operations.moved import (
+from lancetable.operations.columns.new_files import last_file
+from lancetable.operations.columns.rewrite import rewrite_all
+from lancetable.operations.input.assign import Assignment, bound_to, parse_assignments, set_ids
+from lancetable.operations.input.write import keep_or_remove
+from lancetable.operations.results import DEFAULTS, ChangeOptions, Done, UpdateResult
+from lancetable.operations.retry import repeat
+from lancetable.operations.rows.find_rows import Found, find_all, plan_find
+from lancetable.operations.rows.mark_deleted import marked_rows, rows_by_fragment
+from lancetable.operations.rows.move_rows import (
     Lineage,
     RowsOf,
     has_stable_row_ids,
@@ -34,13 +43,10 @@ from lancetable.operations.moved import (
     target_of,
     write_labelled,
 )
-from lancetable.operations.parts import part_of
-from lancetable.operations.relief import give_back
-from lancetable.operations.retry import repeat
-from lancetable.operations.rowset import RowSet
-from lancetable.operations.steps import own_files, run_steps
-from lancetable.operations.write import keep_or_remove
-from lancetable.scan.columns import binding_schema
+from lancetable.operations.rows.parts import part_of
+from lancetable.operations.rows.rowset import RowSet
+from lancetable.operations.run.memory import give_back
+from lancetable.operations.run.steps import run_steps
 from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanRequest, Where, parse_where
 
@@ -49,7 +55,7 @@ ROWS_PER_TASK = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class MoveTask:
-    """Rows to be written anew, changed."""
+    """Rows to write to new fragments, changed."""
 
     part: Snapshot
     rows: Mapping[int, RowSet]
@@ -62,58 +68,100 @@ def update(
     values: Mapping[str, str | Expression],
     where: Where = None,
     options: ChangeOptions = DEFAULTS,
-) -> Updated:
-    """Set columns of the rows for which a predicate holds, or of all rows.
+) -> Done[UpdateResult]:
+    """Set columns of the rows for which a predicate holds, or of all rows, by moving the rows.
 
     Raises:
         SchemaError: a column is unknown.
-        ExpressionError: an expression cannot be understood, bound or computed.
+        ExpressionError: an expression cannot be parsed, bound or computed.
         InputError: a value does not fit its column.
         CommitError: the rows were not changed.
     """
-    parsed, wanted = parse_assignments(values), parse_where(where)
-    return repeat(
-        snapshot, lambda latest: _attempt(latest, parsed, wanted, options), options.commit
-    )
+    return _update(_commit_moved, snapshot, values, where, options)
 
 
-def _attempt(
+def update_columns(
     snapshot: Snapshot,
-    values: Mapping[str, Expression],
-    where: Expression | None,
-    options: ChangeOptions,
-) -> Updated:
-    assignments = bound_to(snapshot.manifest.schema, values)
-    tasks = plan_find(snapshot, where)
-    found = find_all(options.runner, tasks)
-    if not found:
-        return Updated(snapshot, UpdateResult(snapshot.version, is_new_version=False))
-    fragments: list[Fragment] = []
-    with own_files(snapshot.store) as files, keep_or_remove(fragments, target_of(snapshot)):
-        marked = mark_all(snapshot, found, options)
-        files.extend(one.path for one in marked if one.path is not None)
-        fragments += _move(snapshot, found, values, options)
-        operation = Update(
-            removed_fragment_ids=tuple(one.id for one in marked if one.fragment is None),
-            updated_fragments=tuple(one.fragment for one in marked if one.fragment is not None),
-            new_fragments=tuple(fragments),
-            fields_for_preserving_frag_bitmap=set_ids(assignments),
-        )
-        affected = affected_rows(marked)
-        made = options.make_version(snapshot, operation, options.commit, affected=affected)
-    rows = sum(len(one.rows) for one in found)
-    return Updated(made.snapshot, UpdateResult(made.snapshot.version, rows, made.attempts))
-
-
-def bound_to(schema: Schema, values: Mapping[str, Expression]) -> tuple[Assignment, ...]:
-    """Bind what columns are set to; expressions see the old values and the system columns.
+    values: Mapping[str, str | Expression],
+    where: Where = None,
+    options: ChangeOptions = DEFAULTS,
+) -> Done[UpdateResult]:
+    """Set columns of the rows for which a predicate holds, or of all rows, by rewriting columns.
 
     Raises:
         SchemaError: a column is unknown.
-        ExpressionError: an expression does not fit the columns.
+        ExpressionError: an expression cannot be parsed, bound or computed.
+        InputError: a value does not fit its column.
+        CommitError: the rows were not changed.
     """
-    shown = Schema(tuple(with_payloads(field) for field in schema.fields))
-    return bind_assignments(values, schema, binding_schema(shown))
+    return _update(_commit_rewritten, snapshot, values, where, options)
+
+
+class _Change(NamedTuple):
+    """The rows that an update found, and what it sets."""
+
+    snapshot: Snapshot
+    found: list[Found]
+    values: Mapping[str, Expression]
+    field_ids: tuple[int, ...]
+    options: ChangeOptions
+
+
+def _update(
+    write: Callable[[_Change], CommitResult],
+    snapshot: Snapshot,
+    values: Mapping[str, str | Expression],
+    where: Where,
+    options: ChangeOptions,
+) -> Done[UpdateResult]:
+    parsed, wanted = parse_assignments(values), parse_where(where)
+
+    def attempt(latest: Snapshot) -> Done[UpdateResult]:
+        field_ids = set_ids(bound_to(latest.manifest.schema, parsed))
+        found = find_all(options.runner, plan_find(latest, wanted))
+        if not found:
+            return Done(latest, UpdateResult(latest.version, is_new_version=False))
+        made = write(_Change(latest, found, parsed, field_ids, options))
+        rows = sum(len(one.rows) for one in found)
+        return Done(made.snapshot, UpdateResult(made.snapshot.version, rows, made.attempts))
+
+    return repeat(snapshot, attempt, options.commit)
+
+
+def _commit_moved(change: _Change) -> CommitResult:
+    snapshot, found, values, field_ids, options = change
+    rows, target = rows_by_fragment(found), target_of(snapshot)
+    fragments: list[Fragment] = []
+    with (
+        keep_or_remove(fragments, target),
+        marked_rows(snapshot, rows, options.runner) as marks,
+    ):
+        moved = run_steps(
+            options.runner,
+            write_changed,
+            plan_moves(snapshot, found, values, with_total(options.write)),
+            lambda written: remove_fragments(written, target),
+        )
+        fragments += (fragment for each in moved for fragment in each)
+        operation = replace(marks.update(fragments), fields_for_preserving_frag_bitmap=field_ids)
+        return options.make_version(snapshot, operation, options.commit, affected=marks.affected)
+
+
+def _commit_rewritten(change: _Change) -> CommitResult:
+    snapshot, found, values, field_ids, options = change
+    written: list[Fragment] = []
+    with keep_or_remove(written, target_of(snapshot)):
+        changed = rewrite_all(snapshot, found, values, options)
+        written += map(last_file, changed)
+        operation = Update(
+            updated_fragments=tuple(changed),
+            fields_modified=field_ids,
+            update_mode=UpdateMode.REWRITE_COLUMNS,
+            updated_fragment_offset_bitmaps={
+                one.fragment.id: encode_bitmap(np.asarray(one.rows, np.uint32)) for one in found
+            },
+        )
+        return options.make_version(snapshot, operation, options.commit)
 
 
 def system_columns(assignments: tuple[Assignment, ...], schema: Schema) -> tuple[str, ...]:
@@ -123,34 +171,13 @@ def system_columns(assignments: tuple[Assignment, ...], schema: Schema) -> tuple
     return tuple(name for name in SYSTEM_COLUMNS if name in used and name not in names)
 
 
-def set_ids(assignments: tuple[Assignment, ...]) -> tuple[int, ...]:
-    """Return the ids of all fields that are set."""
-    return tuple(field.id for one in assignments for field in one.field.walk())
-
-
-def _move(
-    snapshot: Snapshot,
-    found: list[Found],
-    values: Mapping[str, Expression],
-    options: ChangeOptions,
-) -> list[Fragment]:
-    tasks = plan_moves(snapshot, found, values, with_total(options.write))
-    written = run_steps(
-        options.runner,
-        write_changed,
-        tasks,
-        lambda fragments: remove_fragments(fragments, target_of(snapshot)),
-    )
-    return [fragment for each in written for fragment in each]
-
-
 def plan_moves(
     snapshot: Snapshot,
     found: list[Found],
     values: Mapping[str, Expression],
     options: WriteOptions,
 ) -> Iterator[MoveTask]:
-    """Yield tasks of about as many rows as make a file worth having."""
+    """Yield tasks, each with enough rows for a file."""
     most = min(ROWS_PER_TASK, options.max_rows_per_file)
     numbers: list[int] = []
     seen = 0

@@ -12,12 +12,12 @@ from typing import NamedTuple, TypeVar
 
 from lancetable.errors import LimitError
 from lancetable.fragment.readers import Readers
-from lancetable.scan.helping import Crew
-from lancetable.scan.pace import Pace, measured
 from lancetable.scan.plan import ScanPlan, Window, windows
+from lancetable.scan.prefetch import Crew
 from lancetable.scan.request import MiB, ScanOptions
 from lancetable.scan.result import Piece, cut
-from lancetable.scan.together import count_together, read_together, small_groups
+from lancetable.scan.row_size import Pace, measured
+from lancetable.scan.small_fragments import count_together, read_together, small_groups
 from lancetable.scan.window import count_parts, read_parts, read_window
 
 R = TypeVar("R")

@@ -1,6 +1,6 @@
 """Columns that must have no nulls: a file that holds one must not become invalid Arrow."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
@@ -24,22 +24,21 @@ def check_required(field: pa.Field, column: Iterable[pa.Array]) -> None:
         CorruptError: there is a null where the schema allows none.
     """
     for chunk in column:
-        found = _null_path(field, chunk, field.name)
-        if found is not None:
+        for found, _ in forbidden_nulls(field, chunk, field.name):
             raise CorruptError(
                 f"column {found!r} holds a null, but the schema says that it has none; let "
                 f"set_nullable({found!r}, nullable=True) correct the schema"
             )
 
 
-def _null_path(field: pa.Field, array: pa.Array, path: str) -> str | None:
+def forbidden_nulls(field: pa.Field, array: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
+    """Yield the path and the values of each part that must have no nulls and has some."""
     if array.null_count:
         # Below a struct that is null, a child has no value that counts.
-        return None if field.nullable else path
+        if not field.nullable:
+            yield path, array
+        return
     if pa.types.is_struct(array.type) and not isinstance(array, pa.ExtensionArray):
         for number in range(array.type.num_fields):
             child = array.type.field(number)
-            found = _null_path(child, array.field(number), f"{path}.{child.name}")
-            if found is not None:
-                return found
-    return None
+            yield from forbidden_nulls(child, array.field(number), f"{path}.{child.name}")

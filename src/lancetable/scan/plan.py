@@ -25,11 +25,11 @@ from lancetable.scan.columns import (
     result_schema,
     stored_for,
 )
-from lancetable.scan.lone import Lone, lone_predicates
+from lancetable.scan.filters.compare import Tested, column_tests
+from lancetable.scan.filters.single_column import Lone, lone_predicates
 from lancetable.scan.nulls import has_required
-from lancetable.scan.pace import is_fixed_width
 from lancetable.scan.request import ScanRequest
-from lancetable.scan.tested import Tested, column_tests
+from lancetable.scan.row_size import fixed_row_bytes, is_fixed_width
 
 # Measured: below these shares single values cost less than whole pages.
 GATHER_BELOW = 0.1
@@ -64,6 +64,9 @@ class ScanPlan:
 
     gather_below: float
     """When a smaller part of the rows passes, the late columns are fetched row by row."""
+
+    late_bytes: int
+    """The bytes of the late columns in one row, without those whose values differ in size."""
 
     names: tuple[str, ...]
     """The names of all slots."""
@@ -126,6 +129,7 @@ def plan(schema: Schema, request: ScanRequest) -> ScanPlan:
         late=after,
         tested=None if where is None else _tested(schema, where, [*early, *late], used),
         gather_below=_gather_below(after),
+        late_bytes=int(fixed_row_bytes((after,))),
         names=names,
         sources=sources,
         expression_slots=tuple((_name(stored), slots[key_of(stored)]) for stored in shared),

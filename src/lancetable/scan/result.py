@@ -8,10 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancetable.expression import Expression, evaluate, evaluate_mask
+from lancetable.format.limits import NO_LIMIT, read_limits
 from lancetable.format.schema.types import relabel
 from lancetable.fragment.select import Columns, Mask
 from lancetable.scan.nulls import check_required
 from lancetable.scan.plan import ScanPlan, Source
+from lancetable.scan.row_size import bytes_of
 
 
 class Piece(NamedTuple):
@@ -22,7 +24,11 @@ class Piece(NamedTuple):
 
 
 def finish(plan: ScanPlan, rows: int, columns: Columns) -> Piece:
-    """Turn the slots of a plan into the columns of its result."""
+    """Turn the slots of a plan into the columns of its result.
+
+    Raises:
+        LimitError: they exceed the limit on a batch.
+    """
     if not rows:
         return Piece(0, [[] for _ in plan.types])
     if not plan.is_plain:
@@ -34,6 +40,9 @@ def finish(plan: ScanPlan, rows: int, columns: Columns) -> Piece:
             columns[number] = [relabel(chunk, type_) for chunk in columns[number]]
     for number in plan.required:
         check_required(plan.schema.field(number), columns[number])
+    limits = read_limits()
+    if limits.max_batch_bytes != NO_LIMIT:
+        limits.check_batch(bytes_of(columns), rows)
     return Piece(rows, columns)
 
 

@@ -10,10 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.errors import InputError
+from lancetable.format.limits import read_limits
 from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS
-from lancetable.fragment.blobs import read_payloads
-from lancetable.fragment.gathering import Gathered, TableGather
-from lancetable.fragment.projection import Projection
+from lancetable.format.schema.model import Field
+from lancetable.fragment.blobs import BlobFile, blob_files, read_payloads
+from lancetable.fragment.projection import ROW_ADDRESS, Projection
+from lancetable.fragment.random_access import Gathered, TableGather
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.select import Columns, reorder
 from lancetable.scan.nulls import check_required
@@ -35,6 +37,12 @@ class Taker:
     __slots__ = ("_batches", "_numbered", "_plan", "_readers")
 
     def __init__(self, plan: ScanPlan, readers: Readers) -> None:
+        """Prepare to take.
+
+        Raises:
+            LimitError: one row exceeds the limit on a row.
+        """
+        read_limits().check_row(plan.late_bytes)
         self._plan = plan
         self._readers = readers
         self._batches = _whole_batches(plan, readers)
@@ -47,16 +55,17 @@ class Taker:
         Raises:
             InputError: there is no row with such a number.
         """
-        flat = None if self._numbered is None else self._numbered.flat
-        if flat is not None and type(offsets) is list:
+        gather = self._numbered
+        if gather is not None and type(offsets) is list:
             rows = _plain_numbers(offsets)
-            batch = None if rows is None else flat.numbered(rows, self._plan.schema)
+            batch = None if rows is None else gather.numbered_batch(rows, self._plan.schema)
             if batch is not None:
                 return _checked(self._plan, pa.Table.from_batches((batch,)))
         return self._by_offset(offsets)
 
     def _by_offset(self, offsets: Numbers) -> pa.Table:
         plan, readers = self._plan, self._readers
+        read_limits().check_batch(len(offsets) * self._plan.late_bytes, len(offsets))
         gathered = _by_number(plan, readers, offsets)
         if gathered is not None:
             return gathered
@@ -108,11 +117,11 @@ class Taker:
         return self._placed(*_places_of_addresses(self._readers, addresses, named, what))
 
     def _placed(self, positions: Integers, offsets: Integers) -> pa.Table:
-        flat = None if self._batches is None else self._batches.flat
-        if flat is not None and len(positions):
-            batch = flat.placed(positions, offsets, self._plan.schema)
+        if self._batches is not None and len(positions):
+            batch = self._batches.placed_batch(positions, offsets, self._plan.schema)
             if batch is not None:
                 return _checked(self._plan, pa.Table.from_batches((batch,)))
+        read_limits().check_batch(len(offsets) * self._plan.late_bytes, len(offsets))
         return _table(self._plan, self._readers, positions, offsets)
 
 
@@ -311,3 +320,27 @@ def _gather(plan: ScanPlan, readers: Readers, projection: Projection, keys: Inte
         for column, chunks in zip(columns, found, strict=True):
             column.extend(chunks)
     return columns
+
+
+def open_blobs(
+    readers: Readers, field: Field, rows: pa.Table, *, allow_external: bool
+) -> list[BlobFile | None]:
+    """Return one file per row of a table that holds descriptors, then row addresses.
+
+    Raises:
+        CorruptError: a descriptor points outside its file.
+        InputError: a blob lies outside the table, and that was not allowed.
+    """
+    descriptors = rows.column(0).combine_chunks()
+    addresses = rows.column(ROW_ADDRESS).to_numpy()
+    fragments = (addresses >> np.uint64(OFFSET_BITS)).astype(np.int64)
+    found: list[BlobFile | None] = [None] * len(descriptors)
+    for fragment_id in np.unique(fragments).tolist():
+        places = np.flatnonzero(fragments == fragment_id)
+        opened = readers[readers.positions[fragment_id]].opened
+        files = blob_files(
+            opened, field, descriptors.take(pa.array(places)), allow_external=allow_external
+        )
+        for place, file in zip(places.tolist(), files, strict=True):
+            found[place] = file
+    return found

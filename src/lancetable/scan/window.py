@@ -11,18 +11,26 @@ import numpy as np
 import pyarrow as pa
 
 from lancetable.errors import LimitError
-from lancetable.file.coded import CodedChunk
+from lancetable.file.codes import CodedChunk
+from lancetable.format.limits import read_limits
 from lancetable.fragment.blobs import read_payloads
-from lancetable.fragment.coded import CodedColumns, decoded, keep_coded
 from lancetable.fragment.projection import Projection
 from lancetable.fragment.reader import FragmentReader
 from lancetable.fragment.readers import Readers
-from lancetable.fragment.select import Columns, Mask, keep, rows_of
-from lancetable.scan.coded import coded_filter
-from lancetable.scan.pace import TELLING_ROWS, Pace, bytes_of
+from lancetable.fragment.select import (
+    CodedColumns,
+    Columns,
+    Mask,
+    decoded,
+    keep,
+    keep_coded,
+    rows_of,
+)
+from lancetable.scan.filters.codes import coded_filter
 from lancetable.scan.plan import ScanPlan, Window, windows
 from lancetable.scan.request import DEFAULTS
 from lancetable.scan.result import Piece, finish, mask_of
+from lancetable.scan.row_size import TELLING_ROWS, Pace, bytes_of
 
 
 def read_window(plan: ScanPlan, readers: Readers, window: Window, pace: Pace) -> Piece:
@@ -88,7 +96,8 @@ def _divided(window: Window, cause: LimitError) -> Iterator[Window]:
     rows = window.stop - window.start
     if rows <= 1:
         raise cause
-    fitting = DEFAULTS.batch_bytes // max(cause.row_bytes, 1)
+    most = min(DEFAULTS.batch_bytes, read_limits().max_batch_bytes)
+    fitting = most // max(cause.row_bytes, 1)
     return windows(window.fragment, window.start, window.stop, max(min(fitting, rows // 2), 1))
 
 

@@ -8,14 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 import lancetable.spark.release  # noqa: F401 - before anything that an old PySpark lacks
-from lancetable.spark.register import register
-from lancetable.spark.session import session
+from lancetable.spark.session.local import session
+from lancetable.spark.session.register import register
 from lancetable.spark.source import LanceSource
 
 if TYPE_CHECKING:
-    from lancetable.spark.progress import show_progress
     from lancetable.spark.runner import SparkRunner
-    from lancetable.spark.table import LanceTable
+    from lancetable.spark.session.progress import show_progress
+    from lancetable.spark.table.table import LanceTable
     from lancetable.spark.upserts import upsert
 
 __all__ = [
@@ -29,9 +29,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "LanceTable": "table",
+    "LanceTable": "table.table",
     "SparkRunner": "runner",
-    "show_progress": "progress",
+    "show_progress": "session.progress",
     "upsert": "upserts",
 }
 

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from lancetable.errors import InputError, SchemaError
 from lancetable.format.schema.model import Schema
-from lancetable.operations.casts import CastPlanner, Mismatch, Step, as_type
-from lancetable.operations.fit import is_blob_input, write_type
+from lancetable.operations.input.casts import CastPlanner, Mismatch, Step, as_type
+from lancetable.operations.input.fit import is_blob_input, write_type
 from lancetable.spark.options import Nanoseconds, Rounding
 from lancetable.spark.types import MOST_DIGITS, is_vector
 

@@ -11,9 +11,9 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from lancetable.commit.as_of import parse_time
-from lancetable.commit.place import locate
+from lancetable.commit.location.locate import locate
 from lancetable.errors import InputError
-from lancetable.spark.hints import parse_hints
+from lancetable.spark.type_names import parse_hints
 from lancetable.store import TableLocation
 
 MiB = 1024 * 1024

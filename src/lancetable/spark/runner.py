@@ -17,8 +17,8 @@ from pyspark import cloudpickle
 
 from lancetable.commit.options import CommitOptions
 from lancetable.errors import InputError
-from lancetable.spark.codes import explained
-from lancetable.spark.progress import observed
+from lancetable.spark.errors import explained
+from lancetable.spark.session.progress import observed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,16 +18,16 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from lancetable.errors import TableNotFoundError
-from lancetable.spark.codes import coded
+from lancetable.spark.errors import coded
 from lancetable.spark.options import Changes, Options, Place, parse_options
-from lancetable.spark.showing import open_place, shown_schema
+from lancetable.spark.read.schema import open_place, shown_schema
 
 if TYPE_CHECKING:
-    from lancetable.spark.feed import LanceChangesReader
-    from lancetable.spark.reader import LanceReader
-    from lancetable.spark.stream_sink import LanceStreamWriter
-    from lancetable.spark.stream_source import LanceStreamReader
-    from lancetable.spark.writer import LanceWriter
+    from lancetable.spark.read.feed import LanceChangesReader
+    from lancetable.spark.read.reader import LanceReader
+    from lancetable.spark.stream.sink import LanceStreamWriter
+    from lancetable.spark.stream.source import LanceStreamReader
+    from lancetable.spark.write.writer import LanceWriter
 
 NAME = "lance"
 
@@ -51,20 +51,20 @@ class LanceSource(DataSource):
         with coded():
             snapshot = open_place(self.pinned)
             if self.parsed.stream.changes is Changes.FEED:
-                from lancetable.spark.feed import feed_schema
+                from lancetable.spark.read.feed import feed_schema
 
                 return feed_schema(snapshot, self.parsed.read)
             return shown_schema(snapshot.manifest.schema, self.parsed.read)
 
     def reader(self, schema: StructType) -> "LanceReader | LanceChangesReader":
         """Return what reads the version, the columns of a schema only; or the changes up to it."""
-        from lancetable.spark.reader import LanceReader, Reading
+        from lancetable.spark.read.reader import LanceReader, Reading
 
         with coded():
             snapshot, reading = open_place(self.pinned), Reading(schema, self.parsed.read)
             if self.parsed.stream.changes is Changes.FEED:
-                from lancetable.spark.feed import LanceChangesReader
-                from lancetable.spark.stream_source import first_version
+                from lancetable.spark.read.feed import LanceChangesReader
+                from lancetable.spark.stream.source import first_version
 
                 first = first_version(self.pinned, self.parsed.stream)
                 return LanceChangesReader(snapshot, first - 1, reading)
@@ -72,16 +72,16 @@ class LanceSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> "LanceWriter":  # noqa: FBT001 - Spark's
         """Return what writes rows of a schema: beside the old ones, or in their place."""
-        from lancetable.spark.writer import LanceWriter
-        from lancetable.spark.writing import plan_writing
+        from lancetable.spark.write.plan import plan_writing
+        from lancetable.spark.write.writer import LanceWriter
 
         with coded():
             return LanceWriter(plan_writing(self.parsed, schema, overwrite=overwrite))
 
     def streamReader(self, schema: StructType) -> "LanceStreamReader":  # noqa: N802 - Spark's name
         """Return what follows the table."""
-        from lancetable.spark.reader import Reading
-        from lancetable.spark.stream_source import LanceStreamReader
+        from lancetable.spark.read.reader import Reading
+        from lancetable.spark.stream.source import LanceStreamReader
 
         with coded():
             reading = Reading(schema, self.parsed.read, complete_from=self.pinned.version or 0)
@@ -89,8 +89,8 @@ class LanceSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "LanceStreamWriter":  # noqa: FBT001, N802
         """Return what writes micro-batches: beside the old rows, or in their place."""
-        from lancetable.spark.stream_sink import LanceStreamWriter
-        from lancetable.spark.writing import plan_writing
+        from lancetable.spark.stream.sink import LanceStreamWriter
+        from lancetable.spark.write.plan import plan_writing
 
         with coded():
             plan = plan_writing(self.parsed, schema, overwrite=overwrite)

@@ -1,8 +1,8 @@
 """Which Spark type shows a column of a table, and which Arrow type carries a Spark type.
 
 Spark knows fewer types than Arrow, so several Arrow types share one Spark type. What would be lost
-that way is noted in the metadata of the Spark column (see :mod:`lancetable.spark.hints`), which
-follows the column through most of what Spark does to it.
+that way is noted in the metadata of the Spark column (see :mod:`lancetable.spark.type_names`),
+which follows the column through most of what Spark does to it.
 
 =================================  =====================  ==============================
 in the table                       in Spark               between Spark and Python
@@ -31,8 +31,8 @@ from pyspark.sql import types as st
 
 from lancetable.errors import InputError, SchemaError
 from lancetable.fragment.projection import SYSTEM_COLUMNS
-from lancetable.spark.hints import TYPE_KEY, hinted_field, type_text
 from lancetable.spark.options import Vectors
+from lancetable.spark.type_names import TYPE_KEY, hinted_field, type_text
 
 MOST_DIGITS = 38
 """How many digits a decimal of Spark can have."""

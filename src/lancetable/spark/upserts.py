@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lancetable.errors import InputError
-from lancetable.operations.changes import ChangeOptions
-from lancetable.spark.codes import coded
+from lancetable.operations.results import ChangeOptions
+from lancetable.spark.errors import coded
 from lancetable.spark.kinds import is_connect
-from lancetable.spark.once import Mark, is_done
 from lancetable.spark.runner import PATIENT
-from lancetable.spark.table import LanceTable
+from lancetable.spark.table.table import LanceTable
+from lancetable.spark.write.idempotent import Mark, is_done
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

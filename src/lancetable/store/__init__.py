@@ -6,9 +6,9 @@ What few need stands in modules of its own, such as ``copy`` and ``manifests``.
 from lancetable.store.base import Bytes, Credentials, Entry, ReadableFile, Store, WritableFile
 from lancetable.store.local import Durability, LocalStore
 from lancetable.store.location import TableLocation
-from lancetable.store.opened import MemoryFile, check_size, will_need
+from lancetable.store.opened import MemoryFile, check_size, mapped_file, will_need
+from lancetable.store.parallel import spread
 from lancetable.store.ranges import ByteRange, merge_neighbours
-from lancetable.store.spread import spread
 
 __all__ = [
     "ByteRange",
@@ -23,6 +23,7 @@ __all__ = [
     "TableLocation",
     "WritableFile",
     "check_size",
+    "mapped_file",
     "merge_neighbours",
     "spread",
     "will_need",

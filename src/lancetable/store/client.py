@@ -20,7 +20,7 @@ from lancetable.store.address import Address
 from lancetable.store.base import Credentials
 from lancetable.store.credentials import Asked, named_provider
 from lancetable.store.endpoint import allows_http, check_endpoint, endpoint_of
-from lancetable.store.refusals import is_client_error
+from lancetable.store.errors import is_client_error
 from lancetable.store.secrets import quoted
 from lancetable.store.settings import MiB, Service, Settings, settle
 

@@ -13,8 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from lancetable.errors import CorruptError
 from lancetable.store.client import Client
+from lancetable.store.errors import read_refusal
 from lancetable.store.ranges import ByteRange, divide, merge_neighbours
-from lancetable.store.refusals import read_refusal
 from lancetable.store.repeat import repeated
 from lancetable.store.settings import Limits
 

@@ -5,8 +5,8 @@ import os
 from collections.abc import Sequence
 
 from lancetable.errors import ExistsError, FileNotFoundInStoreError, ShortageError, StoreError
+from lancetable.store.atomic_create import write_all
 from lancetable.store.base import Bytes
-from lancetable.store.naming import write_all
 
 BINARY = getattr(os, "OBINARY", 0)
 SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | BINARY

@@ -23,10 +23,10 @@ from lancetable.store.address import Address, parse_address, written_address
 from lancetable.store.base import Credentials, Entry, ReadableFile, WritableFile, too_large
 from lancetable.store.cache import CachedFile, cache_of, is_cacheable
 from lancetable.store.client import Client, Connection, connection_of
+from lancetable.store.errors import Verb
+from lancetable.store.etag_cache import Kept
 from lancetable.store.fetch import fetch_ranges
-from lancetable.store.kept import Kept
 from lancetable.store.ranges import ByteRange
-from lancetable.store.refusals import Verb
 from lancetable.store.repeat import Request, repeated
 from lancetable.store.settings import KiB, Limits, Service
 from lancetable.store.upload import Upload, put_whole

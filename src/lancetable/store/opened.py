@@ -1,8 +1,9 @@
 """Local files opened for reading: held in memory, mapped, or read range by range.
 
 A mapped file that is cut while it is open ends the whole process with a signal as soon as a lost
-byte is touched. So its size is looked at before ranges are given out, and files of network and
-user-space file systems, where other machines cut files unseen, are not mapped at all.
+byte is touched. So its size is checked before ranges are given out and before bytes that were given
+out are read again, and files of network and user-space file systems, where other machines cut files
+unseen, are not mapped at all.
 """
 
 import mmap
@@ -41,8 +42,7 @@ class MemoryFile:
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Return a view of each range."""
         view = self._view
-        if self._map is not None and self._map.size() < self.size:
-            raise self._cut()
+        self.check_size()
         return [view[start:stop] for start, stop in ranges]
 
     def check_size(self) -> None:
@@ -53,6 +53,11 @@ class MemoryFile:
         """
         if self._map is not None and self._map.size() < self.size:
             raise self._cut()
+
+    @property
+    def is_file_map(self) -> bool:
+        """True when the bytes are those of a file on the disk, not a copy of them."""
+        return self._map is not None
 
     def _cut(self) -> CorruptError:
         size = 0 if self._map is None else self._map.size()
@@ -141,8 +146,15 @@ def check_size(file: ReadableFile) -> None:
     Raises:
         CorruptError: it was cut since it was mapped.
     """
-    if isinstance(file, MemoryFile):
-        file.check_size()
+    mapped = mapped_file(file)
+    if mapped is not None:
+        mapped.check_size()
+
+
+def mapped_file(file: ReadableFile) -> MemoryFile | None:
+    """Return the mapped file that a file is or wraps; None when no one can cut its bytes."""
+    inner = getattr(file, "inner", file)
+    return inner if isinstance(inner, MemoryFile) and inner.is_file_map else None
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from lancetable.errors import LanceTableError, StoreError
 from lancetable.store.client import check_process
-from lancetable.store.refusals import Verb, is_client_error, read_refusal, translated
+from lancetable.store.errors import Verb, is_client_error, read_refusal, translated
 from lancetable.store.settings import Limits
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from lancetable.errors import LanceTableError, StoreError
 from lancetable.store.base import Bytes
 from lancetable.store.client import Connection
-from lancetable.store.refusals import Verb, is_client_error, translated
+from lancetable.store.errors import Verb, is_client_error, translated
 from lancetable.store.repeat import repeated
 
 

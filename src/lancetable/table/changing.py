@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from lancetable.errors import InputError
-from lancetable.table.door import explaining
+from lancetable.table.argument_errors import explaining
 from lancetable.table.writing import WritingTable, commit_options
 
 if TYPE_CHECKING:
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from lancetable.commit.options import CommitOptions
     from lancetable.expression import Expression
     from lancetable.fragment.writer import WriteOptions
-    from lancetable.operations.changes import (
+    from lancetable.operations.merge.builder import MergeBuilder
+    from lancetable.operations.merge.clauses import Clause
+    from lancetable.operations.merge.run import MergeOptions
+    from lancetable.operations.prepared_transaction import PreparedTransaction, Result
+    from lancetable.operations.results import (
         ChangeOptions,
         DeleteResult,
-        Merged,
-        Updated,
+        Done,
+        MergeResult,
         UpdateResult,
     )
-    from lancetable.operations.clauses import Clause
-    from lancetable.operations.merge import MergeOptions
-    from lancetable.operations.merge_builder import MergeBuilder
-    from lancetable.operations.prepared_transaction import PreparedTransaction, Result
     from lancetable.scan.request import Where
 
 
 def change_options(write: "WriteOptions | None", commit: "CommitOptions") -> "ChangeOptions":
     """Return how a change is made."""
-    from lancetable.operations.changes import ChangeOptions
+    from lancetable.operations.results import ChangeOptions
 
     if write is not None and write.bases:
         raise InputError(
@@ -39,10 +39,9 @@ def change_options(write: "WriteOptions | None", commit: "CommitOptions") -> "Ch
     return ChangeOptions(commit=commit) if write is None else ChangeOptions(write, commit)
 
 
-def _update_recipe(mode: str) -> "Callable[..., Updated]":
+def _update_recipe(mode: str) -> "Callable[..., Done[UpdateResult]]":
     """Return what carries an update out."""
-    from lancetable.operations.update import update
-    from lancetable.operations.update_columns import update_columns
+    from lancetable.operations.update import update, update_columns
 
     recipes = {"rows": update, "columns": update_columns}
     if mode not in recipes:
@@ -186,12 +185,12 @@ class ChangingTable(WritingTable):
             commit_message: a note for the history.
             properties: further notes for the history.
         """
-        from lancetable.operations.merge import MergeOptions, merge
-        from lancetable.operations.merge_builder import MergeBuilder
+        from lancetable.operations.merge.builder import MergeBuilder
+        from lancetable.operations.merge.run import MergeOptions, merge
 
         keys = [on] if isinstance(on, str) else list(on)
 
-        def run(clauses: "tuple[Clause, ...]", options: "MergeOptions") -> "Merged":
+        def run(clauses: "tuple[Clause, ...]", options: "MergeOptions") -> "Done[MergeResult]":
             return merge(self._snapshot, source, keys, clauses, options)
 
         change = change_options(write, commit_options(commit, commit_message, properties))

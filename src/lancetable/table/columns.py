@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lancetable.errors import InputError
+from lancetable.table.argument_errors import explaining
 from lancetable.table.changing import ChangingTable, change_options
-from lancetable.table.door import explaining
 from lancetable.table.writing import commit_options
 
 if TYPE_CHECKING:
@@ -15,13 +15,8 @@ if TYPE_CHECKING:
 
     from lancetable.commit.options import CommitOptions
     from lancetable.expression import Expression
-    from lancetable.operations.add_columns import FunctionOptions
-    from lancetable.operations.changes import (
-        Altered,
-        ChangeOptions,
-        ColumnsResult,
-        UpdateResult,
-    )
+    from lancetable.operations.columns.add import FunctionOptions
+    from lancetable.operations.results import ChangeOptions, ColumnsResult, Done, UpdateResult
 
 
 @explaining
@@ -66,18 +61,18 @@ class ColumnsTable(ChangingTable):
         """
         options = change_options(None, commit_options(commit, commit_message, properties))
         if on is not None:
-            from lancetable.operations.add_columns import add_joined_columns
+            from lancetable.operations.columns.add import add_joined_columns
 
             keys = [on] if isinstance(on, str) else list(on)
             return self._altered(add_joined_columns(self._snapshot, columns, keys, options))
         if isinstance(columns, Mapping):
-            from lancetable.operations.add_columns import add_computed_columns
+            from lancetable.operations.columns.add import add_computed_columns
 
             return self._altered(add_computed_columns(self._snapshot, columns, options))
         if callable(columns):
             return self._altered(self._add_by(columns, function, options))
         if _is_stream(columns):
-            from lancetable.operations.stream_columns import add_streamed_columns
+            from lancetable.operations.columns.stream import add_streamed_columns
 
             return self._altered(add_streamed_columns(self._snapshot, columns, options))
         return self._altered(self._add_nulls(columns, options))
@@ -87,18 +82,18 @@ class ColumnsTable(ChangingTable):
         columns: "Callable[[pa.RecordBatch], object]",
         function: "FunctionOptions | None",
         options: "ChangeOptions",
-    ) -> "Altered":
+    ) -> "Done[ColumnsResult]":
         from dataclasses import replace
 
-        from lancetable.operations.add_columns import FunctionOptions, add_columns_by
+        from lancetable.operations.columns.add import FunctionOptions, add_columns_by
 
         settled = replace(function or FunctionOptions(), change=options)
         return add_columns_by(self._snapshot, columns, settled)
 
-    def _add_nulls(self, columns: object, options: "ChangeOptions") -> "Altered":
+    def _add_nulls(self, columns: object, options: "ChangeOptions") -> "Done[ColumnsResult]":
         import pyarrow as pa
 
-        from lancetable.operations.add_columns import add_null_columns
+        from lancetable.operations.columns.add import add_null_columns
 
         fields = [columns] if isinstance(columns, pa.Field) else columns
         if not isinstance(fields, Sequence | pa.Schema) or not all(
@@ -123,7 +118,7 @@ class ColumnsTable(ChangingTable):
         Raises:
             SchemaError: a column is unknown, or nothing would be left.
         """
-        from lancetable.operations.alter_columns import drop_columns
+        from lancetable.operations.columns.alter import drop_columns
 
         options = change_options(None, commit_options(commit, commit_message, properties))
         return self._altered(drop_columns(self._snapshot, names, options))
@@ -142,7 +137,7 @@ class ColumnsTable(ChangingTable):
         Raises:
             SchemaError: there is no such column, or the name is taken.
         """
-        from lancetable.operations.alter_columns import rename_column
+        from lancetable.operations.columns.alter import rename_column
 
         options = change_options(None, commit_options(commit, commit_message, properties))
         return self._altered(rename_column(self._snapshot, old, new, options))
@@ -160,7 +155,7 @@ class ColumnsTable(ChangingTable):
         Raises:
             SchemaError: a column is unknown, left out or named twice.
         """
-        from lancetable.operations.alter_columns import reorder_columns
+        from lancetable.operations.columns.alter import reorder_columns
 
         options = change_options(None, commit_options(commit, commit_message, properties))
         return self._altered(reorder_columns(self._snapshot, names, options))
@@ -180,7 +175,7 @@ class ColumnsTable(ChangingTable):
             SchemaError: there is no such column.
             InputError: nulls are to be forbidden, and there are some.
         """
-        from lancetable.operations.alter_columns import set_nullable
+        from lancetable.operations.columns.alter import set_nullable
 
         options = change_options(None, commit_options(commit, commit_message, properties))
         return self._altered(set_nullable(self._snapshot, name, nullable=nullable, options=options))
@@ -200,7 +195,7 @@ class ColumnsTable(ChangingTable):
             SchemaError: there is no such column, or it cannot have the type.
             InputError: a value would be lost.
         """
-        from lancetable.operations.cast_column import cast_column
+        from lancetable.operations.columns.cast import cast_column
 
         options = change_options(None, commit_options(commit, commit_message, properties))
         return self._altered(cast_column(self._snapshot, name, type, options))
@@ -220,7 +215,7 @@ class ColumnsTable(ChangingTable):
             SchemaError: a column is unknown.
             InputError: a value does not fit, or a row finds no value or several.
         """
-        from lancetable.operations.replace_columns import replace_columns, replace_columns_from
+        from lancetable.operations.columns.replace import replace_columns, replace_columns_from
 
         options = change_options(None, commit_options(commit, commit_message, properties))
         if on is not None:
@@ -233,7 +228,7 @@ class ColumnsTable(ChangingTable):
         self._move(done.snapshot)
         return done.result
 
-    def _altered(self, done: "Altered") -> "ColumnsResult":
+    def _altered(self, done: "Done[ColumnsResult]") -> "ColumnsResult":
         self._move(done.snapshot)
         return done.result
 

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Unpack
 
-from lancetable.table.door import explaining
+from lancetable.table.argument_errors import explaining
 from lancetable.table.writing import WritingTable, commit_options
 
 if TYPE_CHECKING:
     from lancetable.commit.options import CommitOptions
-    from lancetable.operations.compact_options import CompactResult, CompactSettings, Progress
-    from lancetable.operations.runner import Runner
+    from lancetable.operations.compact.options import CompactResult, CompactSettings, Progress
+    from lancetable.operations.run.runner import Runner
     from lancetable.scan.request import Where
 
 
@@ -57,8 +57,8 @@ class CompactingTable(WritingTable):
             SchemaError: there is no such column to sort by.
             ConflictError: others rewrote the same rows each time.
         """
-        from lancetable.operations.compact import CompactRun, compact, foreseen, plan_for
-        from lancetable.operations.compact_options import compact_options
+        from lancetable.operations.compact.options import compact_options
+        from lancetable.operations.compact.run import CompactRun, compact, foreseen, plan_for
 
         options = compact_options(settings)
         run = CompactRun(runner, commit_options(commit, commit_message, properties), progress)
@@ -77,7 +77,7 @@ class CompactingTable(WritingTable):
             where: as for :meth:`compact`.
             **settings: as for :meth:`compact`.
         """
-        from lancetable.operations.compact import plan_for
-        from lancetable.operations.compact_options import compact_options
+        from lancetable.operations.compact.options import compact_options
+        from lancetable.operations.compact.run import plan_for
 
         return plan_for(self._snapshot, where, compact_options(settings)).explain()

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lancetable.commit import versions
-from lancetable.table.door import explaining
+from lancetable.table.argument_errors import explaining
 from lancetable.table.reading import ReadingTable
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from lancetable.commit import versions
-from lancetable.commit.place import locate
+from lancetable.commit.location.locate import locate
 from lancetable.errors import InputError
 from lancetable.store import Credentials, Durability, TableLocation
+from lancetable.table.argument_errors import explains
 from lancetable.table.compacting import CompactingTable
-from lancetable.table.door import explains
 from lancetable.table.following import FollowingTable
 from lancetable.table.upkeep import UpkeepTable
 from lancetable.table.versioned import VersionedTable
@@ -22,7 +22,7 @@ from lancetable.table.writing import commit_options
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lancetable.commit.locked import CommitLock
+    from lancetable.commit.location.commit_lock import CommitLock
     from lancetable.commit.options import CommitOptions
     from lancetable.fragment.writer import WriteOptions
     from lancetable.store.manifests import ManifestStore
@@ -137,7 +137,7 @@ def create_table(  # noqa: PLR0913 - each has a default
     from lancetable.commit.options import CreateMode
     from lancetable.operations.bases import base_paths
     from lancetable.operations.create import CreateOptions, create
-    from lancetable.operations.write import DEFAULT_WRITE
+    from lancetable.operations.input.write import DEFAULT_WRITE
 
     modes = {one.value: one for one in CreateMode}
     if mode not in modes:

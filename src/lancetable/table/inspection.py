@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lancetable.commit import refs
-from lancetable.commit.history import read_history
+from lancetable.commit.history.history import read_history
 from lancetable.commit.versions import list_versions
+from lancetable.format.manifest.indices.kinds import message_name
 from lancetable.format.manifest.names import data_path, deletion_path
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ class Inspection:
                     "name": segment.name,
                     "uuid": segment.uuid,
                     "columns": [names.get(id_, str(id_)) for id_ in segment.fields],
-                    "type": segment.type_url.rpartition(".")[2] or None,
+                    "type": message_name(segment) or None,
                     "version": segment.dataset_version,
                     "fragments": None if covered is None else sorted(covered),
                     "files": len(segment.files),

@@ -11,7 +11,7 @@ from lancetable.commit import versions
 from lancetable.errors import InputError
 from lancetable.format.manifest.codec import live_rows
 from lancetable.store import TableLocation
-from lancetable.table.door import explaining
+from lancetable.table.argument_errors import explaining
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from lancetable.commit.versions import VersionInfo
     from lancetable.format.manifest.model import Fragment, IndexSegment
     from lancetable.format.schema.model import Blobs
-    from lancetable.fragment.blobfile import BlobFile
+    from lancetable.fragment.blobs import BlobFile
     from lancetable.fragment.readers import Readers
     from lancetable.scan.plan import Plans
     from lancetable.scan.request import ColumnsArgument, Where
     from lancetable.scan.scanner import Scan
-    from lancetable.scan.show import Portrait
     from lancetable.scan.take import Numbers, Taker
+    from lancetable.table.repr import Portrait
 
 
 @explaining
@@ -253,7 +253,7 @@ class ReadingTable:
         """
         from lancetable.format.schema.project import resolve
         from lancetable.fragment.blobs import blob_field
-        from lancetable.scan.blobs import open_blobs
+        from lancetable.scan.take import open_blobs
 
         field = blob_field(resolve(self._snapshot.manifest.schema, column))
         rows = self.take(
@@ -291,17 +291,17 @@ class ReadingTable:
         return self.count()
 
     def __repr__(self) -> str:
-        from lancetable.scan.show import as_text
+        from lancetable.table.repr import as_text
 
         return as_text(self._portrait())
 
     def _repr_html_(self) -> str:
-        from lancetable.scan.show import as_html
+        from lancetable.table.repr import as_html
 
         return as_html(self._portrait())
 
     def _portrait(self) -> "Portrait":
-        from lancetable.scan.show import Portrait
+        from lancetable.table.repr import Portrait
 
         return Portrait(
             uri=self.uri,

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from lancetable.commit import refs, versions
 from lancetable.errors import InputError, RefNotFoundError
-from lancetable.table.door import explaining
+from lancetable.table.argument_errors import explaining
 
 if TYPE_CHECKING:
     from lancetable.commit.options import CommitOptions
     from lancetable.commit.refs import BranchInfo, TagInfo
     from lancetable.commit.snapshot import Snapshot
     from lancetable.commit.tagging import TagMove
-    from lancetable.operations.cherry_pick import PickResult
-    from lancetable.operations.fast_forward import PublishResult
+    from lancetable.operations.branch.cherry_pick import PickResult
+    from lancetable.operations.branch.fast_forward import PublishResult
 
 Info = TypeVar("Info")
 Handle = TypeVar("Handle")
@@ -138,7 +138,7 @@ class Tags(Named["TagInfo"]):
         """
         from lancetable.commit.tagging import delete_tag
 
-        return delete_tag(self._snapshot.location.open(), name)
+        return delete_tag(self._snapshot.location, name)
 
     def describe(self, name: str, metadata: Mapping[str, str]) -> "TagInfo":
         """Replace the notes kept with a tag.
@@ -148,7 +148,7 @@ class Tags(Named["TagInfo"]):
         """
         from lancetable.commit.tagging import describe_tag
 
-        return describe_tag(self._snapshot.location.open(), name, metadata)
+        return describe_tag(self._snapshot.location, name, metadata)
 
 
 @explaining
@@ -204,7 +204,7 @@ class Branches(Named["BranchInfo"], Generic[Handle]):
             VersionNotFoundError: there is no such version.
             RefNotFoundError: there is no such tag or branch.
         """
-        from lancetable.commit.branching import create_branch
+        from lancetable.commit.branch.branching import create_branch
 
         refs.check_branch_name(name)
         source = _chosen(self._snapshot, version, tag, branch)
@@ -217,7 +217,7 @@ class Branches(Named["BranchInfo"], Generic[Handle]):
             RefNotFoundError: there is no such branch.
             InputError: it is in use: a tag or another branch needs it.
         """
-        from lancetable.commit.branching import delete_branch
+        from lancetable.commit.branch.branching import delete_branch
 
         if name == self._snapshot.branch:
             raise InputError(
@@ -243,7 +243,7 @@ class Branches(Named["BranchInfo"], Generic[Handle]):
             ConflictError: this history moved on since the branch began.
             InputError: the branch began elsewhere, or changed what cannot be brought along.
         """
-        from lancetable.operations.fast_forward import fast_forward
+        from lancetable.operations.branch.fast_forward import fast_forward
         from lancetable.table.writing import commit_options
 
         options = commit_options(commit, commit_message, properties)
@@ -279,7 +279,7 @@ class Branches(Named["BranchInfo"], Generic[Handle]):
             ConflictError: this history changed what a version builds on.
             InputError: a version was brought here before, or cannot be replayed.
         """
-        from lancetable.operations.cherry_pick import cherry_pick
+        from lancetable.operations.branch.cherry_pick import cherry_pick
         from lancetable.table.writing import commit_options
 
         options = commit_options(commit, commit_message, properties)
@@ -294,6 +294,6 @@ class Branches(Named["BranchInfo"], Generic[Handle]):
         Raises:
             RefNotFoundError: there is no such branch.
         """
-        from lancetable.commit.branching import describe_branch
+        from lancetable.commit.branch.branching import describe_branch
 
-        return describe_branch(self._snapshot.location.open(), name, metadata)
+        return describe_branch(self._snapshot.location, name, metadata)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lancetable.store import TableLocation
-from lancetable.table.door import explains
+from lancetable.table.argument_errors import explains
 
 if TYPE_CHECKING:
     from os import PathLike

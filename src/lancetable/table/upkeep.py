@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from lancetable.table.door import explaining
+from lancetable.table.argument_errors import explaining
 from lancetable.table.reading import ReadingTable
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ class UpkeepTable(ReadingTable):
 
         Args:
             level: ``metadata`` looks at manifests, references and transactions; ``files`` also at
-                the presence, size, footer and row count of every file; ``data`` also at every page.
+                the presence, size, footer and row count of every file; ``data`` also at every page,
+                and at nulls in columns that must have none.
             all_versions: look at all versions, not only at the latest.
             journal: a file in which the check notes what it has looked at. A check that was stopped
                 goes on from there.

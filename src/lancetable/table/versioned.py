@@ -4,19 +4,19 @@ from os import PathLike
 from typing import TYPE_CHECKING, Self
 
 from lancetable.errors import InputError
+from lancetable.table.argument_errors import explaining
 from lancetable.table.columns import ColumnsTable
-from lancetable.table.door import explaining
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lancetable.commit.difference import Difference
-    from lancetable.commit.history import History
+    from lancetable.commit.history.difference import Difference
+    from lancetable.commit.history.history import History
     from lancetable.commit.options import CommitOptions
     from lancetable.commit.snapshot import Snapshot
     from lancetable.format.manifest import BasePath
+    from lancetable.operations.results import WriteResult
     from lancetable.operations.row_ids import RowIdsResult
-    from lancetable.operations.write import WriteResult
     from lancetable.table.inspection import Inspection
     from lancetable.table.references import Branches, Tags
 
@@ -60,7 +60,7 @@ class VersionedTable(ColumnsTable):
         Raises:
             CorruptError: a manifest or a transaction is damaged.
         """
-        from lancetable.commit.history import read_history
+        from lancetable.commit.history.history import read_history
 
         return read_history(self._snapshot, limit=limit)
 
@@ -72,7 +72,7 @@ class VersionedTable(ColumnsTable):
         Raises:
             CorruptError: an index section is damaged.
         """
-        from lancetable.commit.difference import compare
+        from lancetable.commit.history.difference import compare
 
         return compare(self._snapshot, other._snapshot)  # noqa: SLF001 - of the same class
 

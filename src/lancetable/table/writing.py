@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from lancetable.errors import InputError
-from lancetable.table.door import explaining
+from lancetable.table.argument_errors import explaining
 from lancetable.table.reading import ReadingTable
 
 if TYPE_CHECKING:
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from lancetable.commit.snapshot import Snapshot
     from lancetable.commit.transaction import UpdateConfig
     from lancetable.fragment.writer import WriteOptions
+    from lancetable.operations.results import Done, WriteResult
     from lancetable.operations.uncommitted import NewFragments
-    from lancetable.operations.write import WriteResult, Written
     from lancetable.scan.request import Where
 
 Entries = Mapping[str, str | None]
@@ -76,7 +76,7 @@ class WritingTable(ReadingTable):
             ConflictError: another writer replaced the table meanwhile.
         """
         from lancetable.operations.append import append
-        from lancetable.operations.write import DEFAULT_WRITE
+        from lancetable.operations.input.write import DEFAULT_WRITE
 
         options = commit_options(commit, commit_message, properties)
         return self._moved(
@@ -104,8 +104,8 @@ class WritingTable(ReadingTable):
             SchemaError: the columns do not fit; all that do not are named.
             InputError: a value does not fit its column.
         """
+        from lancetable.operations.input.write import DEFAULT_WRITE
         from lancetable.operations.uncommitted import write_new_fragments
-        from lancetable.operations.write import DEFAULT_WRITE
 
         return write_new_fragments(self._snapshot, data, write=write or DEFAULT_WRITE)
 
@@ -129,7 +129,8 @@ class WritingTable(ReadingTable):
 
         Raises:
             InputError: fragments belong to another table or are committed already.
-            ConflictError: the columns of the table changed since they were written.
+            ConflictError: the columns of the table changed since they were written, or a file is
+                missing; nothing was committed.
         """
         from lancetable.operations.uncommitted import NewFragments, commit_new_fragments
 
@@ -167,9 +168,9 @@ class WritingTable(ReadingTable):
             SchemaError: a column cannot be stored, or does not fit the rows that stay.
             InputError: a value does not fit its column, or a new row does not match ``where``.
         """
-        from lancetable.operations.changes import ChangeOptions
+        from lancetable.operations.input.write import DEFAULT_WRITE
         from lancetable.operations.overwrite import overwrite, overwrite_where
-        from lancetable.operations.write import DEFAULT_WRITE
+        from lancetable.operations.results import ChangeOptions
         from lancetable.scan.request import parse_where
 
         options = commit_options(commit, commit_message, properties)
@@ -188,7 +189,7 @@ class WritingTable(ReadingTable):
         properties: Mapping[str, str] | None = None,
     ) -> "WriteResult":
         """Remove all rows; the result counts them."""
-        from lancetable.operations.truncate import truncate
+        from lancetable.operations.overwrite import truncate
 
         options = commit_options(commit, commit_message, properties)
         return self._moved(truncate(self._snapshot, commit=options))
@@ -297,7 +298,7 @@ class WritingTable(ReadingTable):
 
         return self._moved(configure(self._snapshot, describe, commit=options))
 
-    def _moved(self, written: "Written") -> "WriteResult":
+    def _moved(self, written: "Done[WriteResult]") -> "WriteResult":
         """Move to the version that a change made."""
         self._move(written.snapshot)
         return written.result

@@ -7,7 +7,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from lancetable.commit.apply import Context, State, apply
+from lancetable.commit.apply.manifest import Context, State, apply
 from lancetable.commit.transaction import (
     Append,
     Clone,

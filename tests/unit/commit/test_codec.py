@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancetable.commit.codec import decode_transaction
+from lancetable.commit.codec.decode import decode_transaction
+from lancetable.commit.codec.encode import encode_transaction
 from lancetable.commit.transaction import (
     COMMIT_MESSAGE,
     Append,
@@ -36,7 +37,6 @@ from lancetable.commit.transaction import (
     UpdateMemWalState,
     UpdateMode,
 )
-from lancetable.commit.writing.codec import encode_transaction
 from lancetable.errors import CorruptError, InputError, LanceTableError
 from lancetable.format.manifest import (
     BasePath,

@@ -40,14 +40,8 @@ from lancetable.format.schema import Field, Schema
 from lancetable.fragment.deletions import load_deletions, write_deletions
 from lancetable.store import LocalStore, TableLocation
 from lancetable.store.memory import MemoryStore
-from lancetable.store.wrap import (
-    CountingStore,
-    FaultyStore,
-    Moment,
-    SlowStore,
-    WrappedLocation,
-    WrappedStore,
-)
+from lancetable.store.wrap import WrappedStore
+from tests.stores import CountingStore, FaultyStore, Moment, SlowStore, WrappedLocation
 
 SCHEMA = Schema((Field("a", 0, "int64"),))
 FRAGMENT = Fragment(0, (DataFile("a.lance", (0,), (0,), 2, 1, 100),), physical_rows=10)

@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 
 from lancetable.commit.conflicts import Compatible, Conflicting, Facts, Rebased, judge
-from lancetable.commit.keys import bloom_filter, key_filter
 from lancetable.commit.transaction import (
     Append,
     BloomFilter,
@@ -46,6 +45,7 @@ from lancetable.format.manifest import (
 from lancetable.format.manifest.roaring import encode_bitmap
 from lancetable.format.schema import Field, Schema
 from tests.conftest import GOLDEN
+from tests.key_filters import bloom_filter, key_filter
 
 ID, X, Y = Field("id", 0, "int64"), Field("x", 1, "int64"), Field("y", 2, "int64")
 SCHEMA = Schema((ID, X, Y))

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import lancetable as lt
-from lancetable.commit.catchup import _SEEN
+from lancetable.commit.newer_versions import _SEEN
 from lancetable.commit.versions import load
 from lancetable.errors import ConflictError, CorruptError, VersionNotFoundError
 from lancetable.format.manifest.names import HINT, Scheme, manifest_path
-from lancetable.operations.compact import DEFAULT_OPTIONS, DEFAULT_RUN, plan_for, run_plan
+from lancetable.operations.compact.run import DEFAULT_OPTIONS, DEFAULT_RUN, plan_for, run_plan
 from lancetable.store import TableLocation
 from tests.acts import ACTS, make_base, rows_from
 from tests.crash.aftermath import check_whole, files_below, state

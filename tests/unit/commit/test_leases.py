@@ -28,7 +28,8 @@ from lancetable.commit.versions import load
 from lancetable.errors import StoreError
 from lancetable.store import LocalStore
 from lancetable.store.memory import MemoryStore
-from lancetable.store.wrap import CountingStore, WrappedLocation, WrappedStore
+from lancetable.store.wrap import WrappedStore
+from tests.stores import CountingStore, WrappedLocation
 
 _T = TypeVar("_T")
 

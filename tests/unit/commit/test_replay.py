@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import pytest
 
 from lancetable.commit import list_versions, load
-from lancetable.commit.apply import Context, State, apply
-from lancetable.commit.codec import decode_transaction
+from lancetable.commit.apply.manifest import Context, State, apply
+from lancetable.commit.codec.decode import decode_transaction
+from lancetable.commit.codec.encode import encode_transaction
 from lancetable.commit.transaction import Clone, Overwrite, Restore
-from lancetable.commit.writing.codec import encode_transaction
 from lancetable.errors import UnsupportedError
 from lancetable.format.manifest import InlineSequence, Manifest, WriterVersion
 from lancetable.format.manifest.codec import decode_manifest, encode_manifest
@@ -116,7 +116,7 @@ def test_the_next_version(name, version):
         before, segments = before_the_first(made.manifest), []
     else:
         read = load(location, version=version - 1)
-        before, segments = read.manifest, read.indices()
+        before, segments = read.manifest, list(read.indices())
     context = Context(
         datetime.now(UTC), WriterVersion("me", "1"), indices=lambda: segments, restored=restored
     )
@@ -147,7 +147,7 @@ def test_transactions_and_manifests_survive_being_written_again(name):
         transaction = stored.transaction()
         if transaction is not None:
             assert decode_transaction(encode_transaction(transaction)) == transaction
-        segments = stored.indices()
+        segments = list(stored.indices())
         assert decode_index_section(encode_index_section(segments)) == segments
         try:
             made = encode_manifest(

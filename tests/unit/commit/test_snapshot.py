@@ -1,5 +1,6 @@
 """Where the files of a version are, and what else its manifest file holds."""
 
+import pickle
 import struct
 
 import pytest
@@ -143,7 +144,12 @@ def test_the_index_section():
     index = table_pb2.IndexMetadata(name="i", uuid=table_pb2.UUID(uuid=bytes(16)))
     found = stored(framed(table_pb2.IndexSection(indices=[index])), index_section=0)
     assert [segment.name for segment in found.indices()] == ["i"]
-    assert stored().indices() == []
+    found.store.delete(PATH)
+    assert found.indices() is found.indices()
+    sent = pickle.loads(pickle.dumps(found._replace(store=None)))
+    assert sent == found._replace(store=None)
+    assert not vars(sent)
+    assert stored().indices() == ()
     with pytest.raises(CorruptError, match=PATH):
         stored(index_section=2**40).indices()
 

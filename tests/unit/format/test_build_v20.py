@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from lancetable.errors import InputError
+from lancetable.format.encoding.build.blocks import PageDraft
 from lancetable.format.encoding.build.coder import TextCoder
-from lancetable.format.encoding.build.knobs import Knobs
-from lancetable.format.encoding.build.page import PageDraft
+from lancetable.format.encoding.build.field_options import Knobs
 from lancetable.format.encoding.v20.build import build_pages
 from lancetable.format.encoding.v20.codec import decode, encode
 from lancetable.format.encoding.v20.model import (

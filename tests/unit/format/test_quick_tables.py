@@ -8,13 +8,13 @@ import pytest
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import PageBuffer
 from lancetable.format.encoding.compressions.flat import Flat
-from lancetable.format.encoding.kernels import tables
+from lancetable.format.encoding.kernels.compiled import LIBRARY
 from lancetable.format.encoding.layouts import miniblock, rowindex
 from lancetable.format.encoding.layouts.chunks import ChunkShape
 from lancetable.format.encoding.layouts.miniblock import MiniBlock
 from lancetable.format.encoding.repdef import Layer, layers_of
 
-pytestmark = pytest.mark.skipif(tables._DLL is None, reason="there are no compiled kernels")
+pytestmark = pytest.mark.skipif(LIBRARY is None, reason="there are no compiled kernels")
 
 
 def layout(items: int, *, is_large: bool) -> MiniBlock:

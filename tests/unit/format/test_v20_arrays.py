@@ -26,7 +26,7 @@ from lancetable.format.encoding.v20.model import (
     SomeNulls,
     Struct,
 )
-from lancetable.format.encoding.v20.rounds import together
+from lancetable.format.encoding.v20.select import together
 from tests.unit.format.serve import page_of, serve
 
 SCATTERED = np.array([0, 2, 3], np.int64)

@@ -8,7 +8,7 @@ import pytest
 from lancetable import open_table
 from lancetable.errors import InputError, SchemaError
 from lancetable.file.payloads import sidecar_path
-from lancetable.fragment.blobfile import BlobFile
+from lancetable.fragment.blobs import BlobFile
 from lancetable.store import MemoryFile
 
 V1_AND_INLINE = ("blob_v1_2_0", "blob_v1_2_1", "blob_v2_from_v1_input")

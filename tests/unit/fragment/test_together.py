@@ -9,11 +9,11 @@ import pytest
 
 import lancetable as lt
 from lancetable.format.encoding.kernels.tables import ChunkTable
-from lancetable.format.encoding.layouts import joined
+from lancetable.format.encoding.layouts import joined_files
+from lancetable.fragment.joined_files import read_live_together
 from lancetable.fragment.projection import ROW_ID, Projection
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.select import Columns
-from lancetable.fragment.together import read_live_together
 
 SIZES = (1, 7, 1000, 13, 2048, 4097, 3, 900)
 """Rows of the fragments: bits that end inside of a byte, chunks that are not full."""
@@ -87,13 +87,13 @@ def test_pages_described_alike_are_decoded_once(
     for _ in range(4):
         table.append({"a": range(2500)})
     runs: list[int] = []
-    original = joined._table
+    original = joined_files._table
 
-    def counted(pages: Sequence[joined.StoredPage], width: int) -> ChunkTable:
+    def counted(pages: Sequence[joined_files.StoredPage], width: int) -> ChunkTable:
         runs.append(len(pages))
         return original(pages, width)
 
-    monkeypatch.setattr(joined, "_table", counted)
+    monkeypatch.setattr(joined_files, "_table", counted)
     together, _, _ = read_both(table)
     assert together is not None
     assert runs == [5]

@@ -7,7 +7,7 @@ import pytest
 
 import lancetable as lt
 from lancetable.errors import InputError, StoreError
-from lancetable.operations import write as writing
+from lancetable.fragment.writer import WriteTarget
 
 ROWS = pa.table({"a": list(range(10))})
 
@@ -87,8 +87,8 @@ def test_files_of_a_failed_write_are_removed_everywhere(
     def fail(*_: object, **__: object) -> None:
         raise StoreError("no commit today")
 
-    monkeypatch.setattr("lancetable.operations.append.commit_operation", fail)
+    monkeypatch.setattr("lancetable.operations.rows.new_fragments.commit", fail)
     with pytest.raises(StoreError, match="no commit today"):
         table.append(ROWS, write=spread("one", "two"))
     assert len(list((tmp_path / "one").iterdir())) + len(list((tmp_path / "two").iterdir())) == 5
-    assert writing.WriteTarget(table._snapshot.store).turned(3).others == ()
+    assert WriteTarget(table._snapshot.store).turned(3).others == ()

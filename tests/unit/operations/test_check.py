@@ -17,12 +17,13 @@ from lancetable.operations.check.journal import Journal
 from lancetable.operations.check.model import Level
 from lancetable.operations.check.repair import plan_repair
 from lancetable.operations.check.run import check
-from lancetable.operations.check.spread import LookTask
+from lancetable.operations.check.tasks import LookTask
 from lancetable.store import TableLocation
-from lancetable.store.wrap import WrappedLocation, WrappedStore
+from lancetable.store.wrap import WrappedStore
 from tests.acts import make_base
 from tests.crash.aftermath import files_below
 from tests.damage import DAMAGES, EVERY, data_file, flip, make_table
+from tests.stores import WrappedLocation
 
 _T = TypeVar("_T")
 

@@ -15,9 +15,10 @@ from lancetable.commit.leases import LEASES
 from lancetable.commit.versions import load
 from lancetable.errors import InputError, StoreError
 from lancetable.store import Entry, Store, TableLocation
-from lancetable.store.wrap import CountingStore, WrappedLocation, WrappedStore
+from lancetable.store.wrap import WrappedStore
 from tests.acts import make_base
 from tests.crash.aftermath import check_whole, files_below, state
+from tests.stores import CountingStore, WrappedLocation
 
 _T = TypeVar("_T")
 NOW = timedelta(0)

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from lancetable.operations.collector import MANY_FRAGMENTS, collector_paused
+from lancetable.operations.run.memory import MANY_FRAGMENTS, collector_paused
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.operations.compact import CompactRun, plan_for, run_plan
-from lancetable.operations.compact_options import CompactOptions
-from lancetable.operations.runner import Threads
+from lancetable.operations.compact.options import CompactOptions
+from lancetable.operations.compact.run import CompactRun, plan_for, run_plan
+from lancetable.operations.run.runner import Threads
 
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 

@@ -70,9 +70,9 @@ def test_writers_of_the_same_key_conflict(table):
 @pytest.mark.parametrize(
     ("column", "entries", "text"),
     [
-        ("s", {"lance-encoding:packed": "true"}, "packed says how values are stored"),
-        ("a", {"lance-encoding:blob": "true"}, "blob says how values are stored"),
-        ("a", {"ARROW:extension:name": "lance.json"}, "extension:name says how values"),
+        ("s", {"lance-encoding:packed": "true"}, "packed defines how values are stored"),
+        ("a", {"lance-encoding:blob": "true"}, "blob defines how values are stored"),
+        ("a", {"ARROW:extension:name": "lance.json"}, "extension:name defines how values"),
     ],
 )
 def test_notes_cannot_change_what_stored_values_mean(table, column, entries, text):
@@ -87,9 +87,9 @@ def test_notes_that_make_values_what_they_are_stay(tmp_path):
     field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true", "x": "y"})
     data = pa.table([pa.array([b"1"], pa.large_binary())], schema=pa.schema([field]))
     table = lt.create_table(tmp_path / "t", data)
-    with pytest.raises(SchemaError, match="blob says how"):
+    with pytest.raises(SchemaError, match="blob defines how"):
         table.update_field_metadata({"b": {"x": "z"}}, replace_all=True)
-    with pytest.raises(SchemaError, match="blob says how"):
+    with pytest.raises(SchemaError, match="blob defines how"):
         table.update_field_metadata({"b": {"lance-encoding:blob": None}})
     table.update_field_metadata({"b": {"x": None}})
     assert table.scan(blobs="bytes").to_arrow().to_pylist() == [{"b": b"1"}]

@@ -117,7 +117,7 @@ def test_maps_choose_the_version_that_holds_them(tmp_path):
     ("schema", "text"),
     [
         (pa.schema([("_rowid", pa.int64())]), "computed by the table"),
-        (pa.schema([("a", pa.int64()), ("a", pa.int64())]), "twice"),
+        (pa.schema([("a", pa.int64()), ("a", pa.int64())]), "duplicate column"),
         (pa.schema([("s", pa.struct([("x", pa.int8()), ("x", pa.int8())]))]), "two parts"),
         (pa.schema([]), "at least one column"),
         (pa.schema([("a.b", pa.int64())]), "hold no dot"),

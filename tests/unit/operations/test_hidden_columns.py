@@ -78,7 +78,7 @@ def test_nothing_stays_when_the_file_cannot_be_written(
     def fail(*_: object) -> None:
         raise StoreError("no room")
 
-    monkeypatch.setattr("lancetable.operations.hidden_columns.open_writer", fail)
+    monkeypatch.setattr("lancetable.operations.rows.hidden_columns.open_writer", fail)
     with pytest.raises(StoreError, match="no room"):
         table.update({"x": "x"}, where="x < 4")
     assert sorted((tmp_path / "t/data").iterdir()) == files
@@ -89,6 +89,6 @@ def test_a_branch_with_hidden_ids_is_not_brought_back(tmp_path: Path) -> None:
     table.branches.create("dev").update({"x": "x"}, where="x < 4")
     with pytest.raises(UnsupportedError, match="cannot be brought along"):
         table.branches.fast_forward("dev")
-    with pytest.raises(UnsupportedError, match="do it here anew"):
+    with pytest.raises(UnsupportedError, match="repeat the change on this table"):
         table.branches.cherry_pick("dev")
     assert lt.open_table(table.uri).version == 2

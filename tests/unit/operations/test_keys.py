@@ -6,17 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancetable.commit import keys as filters
+from lancetable.commit.rules.keys import may_share
 from lancetable.commit.transaction import BloomFilter, ExactKeys
-from lancetable.operations.join import index_keys
-from lancetable.operations.keys import (
-    bloom_filter,
-    codes_of,
-    comparable,
-    key_filter,
-    key_hashes,
-)
-from lancetable.operations.xxhash import hash_binary, hash_matrix, hash_words
+from lancetable.operations.keys.join import index_keys
+from lancetable.operations.keys.keys import InsertedKeys, codes_of, comparable, key_hashes
+from lancetable.operations.keys.xxhash import hash_binary, hash_matrix, hash_words
+from tests.key_filters import key_filter
 
 KNOWN = {
     b"": 0xEF46DB3751D8E999,
@@ -82,17 +77,26 @@ def test_hashes_of_numbers(numbers):
     assert hash_words(words).tolist() == [plain_xxh64(n.to_bytes(8, "little")) for n in numbers]
 
 
-def test_filters_are_those_of_the_commit():
+def inserted(hashes):
+    keys = InsertedKeys(len(hashes))
+    keys.add(hashes)
+    return keys.filter((3,))
+
+
+@pytest.mark.parametrize("count", [0, 100, 4096, 4097, 9000, 20_000])
+def test_filters_are_those_of_a_loop_over_the_keys(count):
+    hashes = hash_words(np.arange(count, dtype=np.uint64))
+    assert inserted(hashes) == key_filter((3,), hashes.tolist())
+
+
+def test_few_keys_may_share_with_a_filter_of_many():
     hashes = hash_words(np.arange(9000, dtype=np.uint64))
-    assert bloom_filter(hashes, 2048) == filters.bloom_filter(hashes.tolist(), 2048)
-    few = key_filter((3,), hashes[:100])
-    assert few == filters.key_filter((3,), hashes[:100].tolist())
+    few, many = inserted(hashes[:100]), inserted(hashes)
     assert isinstance(few.keys, ExactKeys)
-    many = key_filter((3,), hashes)
     assert isinstance(many.keys, BloomFilter)
-    assert filters.may_share(few, many)
+    assert may_share(few, many)
     others = hash_words(np.arange(10**6, 10**6 + 100, dtype=np.uint64))
-    shared = [filters.may_share(key_filter((3,), others[at : at + 1]), many) for at in range(100)]
+    shared = [may_share(inserted(others[at : at + 1]), many) for at in range(100)]
     assert sum(shared) < 10
 
 

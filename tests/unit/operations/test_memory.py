@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import lancetable as lt
-import lancetable.operations.compact
-import lancetable.operations.compact_write
+import lancetable.operations.compact.run
+import lancetable.operations.compact.write
 
 folder, limit, settings = sys.argv[1], int(sys.argv[2]), eval(sys.argv[3])
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import lancetable
 from lancetable.commit.transaction import BloomFilter, ExactKeys, Merge, Update
 from lancetable.errors import ExpressionError, InputError, SchemaError
-from lancetable.operations.changes import ChangeOptions
-from lancetable.operations.clauses import Act, Clause, When
-from lancetable.operations.merge import MergeOptions, merge
+from lancetable.operations.merge.clauses import Act, Clause, When
+from lancetable.operations.merge.run import MergeOptions, merge
+from lancetable.operations.results import ChangeOptions
 from tests.unit.operations.everywhere import fail_everywhere
 
 

@@ -1,7 +1,5 @@
 """Versions that other writers could have left: what the specification asks of them."""
 
-from datetime import timedelta
-
 import pyarrow as pa
 import pytest
 
@@ -13,7 +11,6 @@ from lancetable.format.schema.keys import primary_key
 from tests.manifests import edit_manifest, manifest_file, read_manifest
 
 ROWS = pa.table({"a": pa.array([1, 2, 3], pa.int64()), "b": ["x", "y", "z"]})
-LATER = 1 << 40
 
 
 @pytest.fixture
@@ -21,54 +18,6 @@ def uri(tmp_path):
     path = str(tmp_path / "t")
     lt.create_table(path, ROWS, storage_version="2.0").append(ROWS)
     return path
-
-
-def set_writer_flag(message):
-    message.writer_feature_flags |= LATER
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda table, _: table.append(ROWS),
-        lambda table, _: table.delete("a = 1"),
-        lambda table, _: table.compact(),
-        lambda table, _: table.restore(1),
-        lambda table, _: table.cleanup(timedelta(0)),
-        lambda table, _: table.cleanup(timedelta(0), dry_run=True),
-        lambda table, _: table.branches.create("b"),
-        lambda table, path: table.clone(path),
-        lambda table, path: table.clone(path, deep=True),
-        lambda table, _: table.tags.create("t"),
-        lambda table, _: table.repair(),
-    ],
-    ids=[
-        *("append", "delete", "compact", "restore", "cleanup", "plan of a cleanup", "branch"),
-        *("clone", "deep clone", "tag", "repair"),
-    ],
-)
-def test_an_unknown_writer_flag_stops_everything_that_writes_or_removes(uri, tmp_path, change):
-    edit_manifest(uri, set_writer_flag)
-    before = {one for one in (tmp_path / "t").rglob("*") if one.is_file()}
-    table = lt.open_table(uri)
-    assert table.scan().to_arrow().num_rows == 6
-    with pytest.raises(UnsupportedError, match="writer feature flag"):
-        change(table, str(tmp_path / "c"))
-    after = {
-        one for one in (tmp_path / "t").rglob("*") if one.is_file() and "lease" not in str(one)
-    }
-    assert {one for one in after if one.suffix != ".lance"} <= before
-    assert before <= after
-    assert not (tmp_path / "c").exists()
-
-
-def test_a_branch_with_an_unknown_writer_flag_is_not_deleted(uri, tmp_path):
-    lt.open_table(uri).branches.create("b")
-    path = next((tmp_path / "t/tree/b/_versions").glob("*.manifest"))
-    edit_manifest(tmp_path / "t/tree/b", set_writer_flag)
-    with pytest.raises(UnsupportedError, match="writer feature flag"):
-        lt.open_table(uri).branches.delete("b")
-    assert path.exists()
 
 
 def record_as_0_3(message):

@@ -16,8 +16,8 @@ from lancetable.errors import (
     StoreError,
     VersionNotFoundError,
 )
-from lancetable.operations import bring as bringing
-from lancetable.operations.fast_forward import fast_forward
+from lancetable.operations.branch import copy_files as bringing
+from lancetable.operations.branch.fast_forward import fast_forward
 
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 Change = Callable[[lt.Table], object]
@@ -181,7 +181,7 @@ def test_picking_onto_a_history_that_moved_on(
     dev = table.branches.create("dev")
     CHANGES[name](dev)
     ELSEWHERE[meanwhile](table)
-    with pytest.raises(ConflictError, match=r"version \d by now; pick"):
+    with pytest.raises(ConflictError, match=r"version is \d; cherry-pick"):
         table.branches.fast_forward("dev")
     before, files = content(table, *LINEAGE), files_below(Path(table.uri))
     words = REFUSED.get((meanwhile, name))
@@ -273,7 +273,7 @@ def test_what_is_named_wrongly(table: lt.Table) -> None:
     dev = lt.open_table(table.uri, branch="dev")
     sub = dev.branches.create("sub")
     sub.append(rows(70))
-    with pytest.raises(InputError, match="began with a version of 'dev'"):
+    with pytest.raises(InputError, match="was created from 'dev'"):
         table.branches.fast_forward("sub")
     dev.branches.fast_forward("sub")
     assert (dev.branch, dev.count("a = 70")) == ("dev", 1)
@@ -287,7 +287,7 @@ def test_a_failing_store_leaves_nothing(table: lt.Table, monkeypatch: pytest.Mon
     def fail(*_: object) -> None:
         raise StoreError("no room")
 
-    monkeypatch.setattr("lancetable.operations.fast_forward.share_object", fail)
+    monkeypatch.setattr("lancetable.operations.branch.fast_forward.share_object", fail)
     with pytest.raises(StoreError, match="no room"):
         table.branches.fast_forward("dev")
     assert files_below(Path(table.uri)) == files
@@ -301,7 +301,7 @@ def test_a_writer_in_between_wins(table: lt.Table, monkeypatch: pytest.MonkeyPat
         lt.open_table(table.uri).append(rows(99))
         return original(*arguments, **options)
 
-    monkeypatch.setattr("lancetable.operations.fast_forward.bring", slow)
+    monkeypatch.setattr("lancetable.operations.branch.fast_forward.bring", slow)
     with pytest.raises(ConflictError, match="was to follow that one only"):
         fast_forward(table._snapshot, "dev")
     assert lt.open_table(table.uri).count("a = 50") == 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lancetable.operations.runner import Threads, ThreadsForWaiting
+from lancetable.operations.run.runner import Threads, ThreadsForWaiting
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])

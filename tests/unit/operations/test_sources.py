@@ -8,7 +8,7 @@ import pytest
 
 import lancetable as lt
 from lancetable.errors import InputError
-from lancetable.operations.sources import ROWS_AT_A_TIME, read_source
+from lancetable.operations.input.sources import ROWS_AT_A_TIME, read_source
 
 TABLE = pa.table({"a": pa.array([1, 2, 3], pa.int32()), "b": ["x", None, "z"]})
 ROWS = [{"a": 1, "b": "x"}, {"a": 2, "b": None}, {"a": 3, "b": "z"}]

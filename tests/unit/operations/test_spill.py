@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 import lancetable
 from lancetable.errors import InputError, StoreError
-from lancetable.operations import spill
-from lancetable.operations.clauses import Act, Clause, When
-from lancetable.operations.kept import Kept, kept_step, kept_type
-from lancetable.operations.keys import comparable
-from lancetable.operations.merge import MergeOptions, merge
-from lancetable.operations.rowset import RowSet
+from lancetable.operations.keys import spill
+from lancetable.operations.keys.keys import comparable
+from lancetable.operations.keys.row_buffer import Kept, kept_step, kept_type
+from lancetable.operations.merge.clauses import Act, Clause, When
+from lancetable.operations.merge.run import MergeOptions, merge
+from lancetable.operations.rows.rowset import RowSet
 from tests.unit.operations.everywhere import fail_everywhere
 
 
@@ -115,7 +115,7 @@ def test_a_full_disk_is_told(monkeypatch, small_parts):
         def close(self):
             pass
 
-    monkeypatch.setattr("lancetable.operations.spill.tempfile.TemporaryFile", Full)
+    monkeypatch.setattr("lancetable.operations.keys.spill.tempfile.TemporaryFile", Full)
     with pytest.raises(StoreError, match="No space left on device; make room"):
         table.merge(batches(500), on="k").when_matched_delete().with_memory_limit(1000).execute()
     assert table.version == 1

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lancetable as lt
-from lancetable.operations.stream_columns import add_streamed_columns
+from lancetable.operations.columns.stream import add_streamed_columns
 from tests.unit.operations.everywhere import fail_everywhere
 
 SCHEMA = pa.schema([("twice", pa.int64()), ("word", pa.string())])

@@ -97,3 +97,33 @@ def test_a_bad_value_leaves_no_file(table):
     with pytest.raises(lt.SchemaError):
         table.write_fragments({"id": ["x"]})
     assert {entry.path for entry in table._snapshot.store.list("")} == before
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+@pytest.mark.parametrize("base", [None, "other"])
+def test_a_missing_file_is_named_and_nothing_is_committed(tmp_path, mode, base):
+    bases = {} if base is None else {base: tmp_path / base}
+    table = lt.create_table(tmp_path / "t", ROWS, bases=bases)
+    write = lt.WriteOptions(bases=tuple(bases))
+    parts = [table.write_fragments({"id": [number]}, write=write) for number in (10, 11)]
+    name = parts[1].fragments[0].files[0].path
+    (path,) = tmp_path.rglob(name)
+    content = path.read_bytes()
+    path.unlink()
+    with pytest.raises(lt.ConflictError, match=f"{name}' of the fragments is gone"):
+        table.commit_fragments(parts, mode=mode)
+    opened = lt.open_table(table.uri, allow=map(str, bases.values()))
+    assert (opened.version, ids(opened)) == (1, [1, 2, 3])
+    path.write_bytes(content)
+    table.commit_fragments(parts, mode=mode)
+    assert ids(table)[-2:] == [10, 11]
+
+
+def test_fragments_in_a_base_that_the_handle_does_not_know_yet(tmp_path):
+    table = lt.create_table(tmp_path / "t", ROWS)
+    other = lt.open_table(table.uri)
+    other.add_bases({"other": tmp_path / "other"})
+    part = other.write_fragments({"id": [10]}, write=lt.WriteOptions(bases=("other",)))
+    held = lt.open_table(table.uri, version=1, allow=[str(tmp_path / "other")])
+    held.commit_fragments([part])
+    assert ids(held) == [1, 2, 3, 10]

@@ -8,8 +8,7 @@ import pytest
 import lancetable
 from lancetable.commit.transaction import UpdateMode
 from lancetable.errors import ExpressionError, InputError, SchemaError
-from lancetable.operations.update import update
-from lancetable.operations.update_columns import update_columns
+from lancetable.operations.update import update, update_columns
 from tests.unit.operations.everywhere import fail_everywhere
 
 SCHEMA = pa.schema(

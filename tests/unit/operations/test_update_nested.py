@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import lancetable
 from lancetable.errors import InputError, SchemaError
 from lancetable.format.schema.types import schema_from_arrow
-from lancetable.operations.assign import bind_assignments, parse_assignments
+from lancetable.operations.input.assign import bind_assignments, parse_assignments
 
 INNER = pa.struct([("d", pa.string()), ("e", pa.int16())])
 OUTER = pa.struct([("b", pa.int32()), ("c", INNER)])

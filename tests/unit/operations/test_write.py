@@ -12,21 +12,17 @@ from lancetable.errors import InputError, SchemaError, StoreError
 from lancetable.file.model import file_version
 from lancetable.format.schema.types import schema_from_arrow
 from lancetable.fragment.writer import (
+    WriteOptions,
     WriteTarget,
     new_file_name,
     remove_fragments,
     write_fragments,
 )
-from lancetable.operations.fit import fit
-from lancetable.operations.runner import Threads
-from lancetable.operations.sources import read_source
-from lancetable.operations.write import (
-    WriteOptions,
-    WriteTask,
-    needed_version,
-    write_part,
-    write_source,
-)
+from lancetable.operations.input.file_version import needed_version
+from lancetable.operations.input.fit import fit
+from lancetable.operations.input.sources import read_source
+from lancetable.operations.input.write import WriteTask, write_part, write_source
+from lancetable.operations.run.runner import Threads
 from lancetable.store.memory import MemoryStore
 
 TABLE = pa.table({"a": pa.array(range(1000), pa.int64()), "b": [f"text {n}" for n in range(1000)]})

@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from lancetable.scan.execute import Job, _Ahead, _in_order, _jobs
-from lancetable.scan.pace import Pace
 from lancetable.scan.plan import Window
 from lancetable.scan.request import MiB
+from lancetable.scan.row_size import Pace
 
 
 def jobs(count, bytes_=10 * MiB):

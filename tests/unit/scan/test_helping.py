@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from lancetable.scan.helping import Crew
+from lancetable.scan.prefetch import Crew
 
 
 def crew(work, helpers=2, most=1000, most_jobs=None):
@@ -90,7 +90,7 @@ def test_without_jobs_there_is_nothing():
 
 ABANDONED = """
 import os, sys, time
-from lancetable.scan.helping import Crew
+from lancetable.scan.prefetch import Crew
 
 def work(job):
     time.sleep(0.05)

@@ -10,7 +10,7 @@ import pytest
 
 import lancetable as lt
 from lancetable.format.encoding.kernels.addressing import GATHER
-from lancetable.scan import execute, together, window
+from lancetable.scan import execute, small_fragments, window
 
 FRAGMENTS = 40
 
@@ -93,8 +93,8 @@ def test_small_fragments_are_not_read_one_by_one(table, monkeypatch) -> None:
     monkeypatch.setattr(execute, "read_window", watched)
     table.scan(where="id % 3 = 0").to_arrow()
     assert [rows for rows in alone if rows > 3] == [70]
-    assert len(alone) < 1 + together.TOGETHER_FROM_WINDOWS
-    assert together.SMALL_WINDOW_ROWS < 70
+    assert len(alone) < 1 + small_fragments.TOGETHER_FROM_WINDOWS
+    assert small_fragments.SMALL_WINDOW_ROWS < 70
 
 
 def test_a_column_that_some_fragments_lack_is_read_one_by_one(table, expected) -> None:

@@ -7,8 +7,8 @@ import pytest
 import lancetable as lt
 from lancetable.store import TableLocation, client
 from lancetable.store.dynamodb import DynamoManifests
+from lancetable.store.errors import Verb, translated
 from lancetable.store.objects import ObjectStore
-from lancetable.store.refusals import Verb, translated
 from lancetable.store.repeat import repeated
 from lancetable.store.secrets import hide_secrets, quoted
 from lancetable.store.settings import Limits, Service, settle

@@ -2,17 +2,21 @@
 
 from dataclasses import replace
 
-from lancetable.commit.coverage import MEM_WAL, without_values
-from lancetable.commit.rules.verdicts import FINE, LOG, Rebased, Verdict, first, retry
-from lancetable.commit.touched import index_names, meets, replaced_fields, touched
+from lancetable.commit.apply.coverage import without_values
+from lancetable.commit.rules.touched import index_names, meets, replaced_fields, touched
+from lancetable.commit.rules.verdicts import FINE, LOG, Rebased, Verdict, first, retry, stop
 from lancetable.commit.transaction import (
+    CompactedSsTable,
     CreateIndex,
     DataReplacement,
     Operation,
     Rewrite,
     Update,
+    UpdateBases,
+    UpdateConfig,
     UpdateMemWalState,
 )
+from lancetable.format.manifest.indices.kinds import MEM_WAL
 
 
 def for_index(own: CreateIndex, other: Operation) -> Verdict:
@@ -44,3 +48,28 @@ def _narrowed(own: CreateIndex, other: Update) -> Verdict:
     fields = frozenset(other.fields_modified)
     narrowed = without_values(own.new_indices, touched(other).updated, fields)
     return FINE if narrowed == own.new_indices else Rebased(replace(own, new_indices=narrowed))
+
+
+def generations(mine: tuple[CompactedSsTable, ...], their: tuple[CompactedSsTable, ...]) -> Verdict:
+    """Judge two merges of the log: of one shard, only a later generation may follow."""
+    committed = {table.shard_id: table.generation for table in their}
+    for shard, generation in mine:
+        if committed.get(shard, -1) >= generation:
+            return stop(f"generation {generation} of shard {shard} was merged by another writer")
+        if shard in committed:
+            return retry(f"another writer merged a generation of shard {shard}")
+    return FINE
+
+
+def for_log(own: UpdateMemWalState, other: Operation) -> Verdict:
+    """Judge progress of the log without rows."""
+    match other:
+        case UpdateMemWalState() | Update():
+            return generations(own.compacted_sstables, other.compacted_sstables)
+        case CreateIndex():
+            changed = retry("another writer changed the record of the write-ahead log")
+            return first((MEM_WAL in index_names(other), changed))
+        case Rewrite() | UpdateConfig() | UpdateBases():
+            return FINE
+        case _:
+            return stop("another writer changed the table")

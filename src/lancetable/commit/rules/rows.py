@@ -1,8 +1,8 @@
 """When do changes of rows conflict: deleting, updating, moving and replacing them."""
 
-from lancetable.commit.coverage import is_system
-from lancetable.commit.keys import may_share
-from lancetable.commit.rules.log import generations
+from lancetable.commit.rules.indices import generations
+from lancetable.commit.rules.keys import may_share
+from lancetable.commit.rules.touched import meets, replaced_fields, touched
 from lancetable.commit.rules.verdicts import (
     ALL_FRAGMENTS,
     FINE,
@@ -16,7 +16,6 @@ from lancetable.commit.rules.verdicts import (
     retry,
     stop,
 )
-from lancetable.commit.touched import meets, replaced_fields, touched
 from lancetable.commit.transaction import (
     Append,
     CreateIndex,
@@ -30,6 +29,7 @@ from lancetable.commit.transaction import (
     UpdateMemWalState,
     UpdateMode,
 )
+from lancetable.format.manifest.indices.kinds import is_system
 
 
 def for_delete(own: Delete, other: Operation, facts: Facts) -> Verdict:

@@ -1,5 +1,6 @@
 """When do changes of the schema conflict, and what they ask of new rows."""
 
+from lancetable.commit.rules.touched import is_descriptive
 from lancetable.commit.rules.verdicts import (
     FINE,
     LOG,
@@ -9,7 +10,6 @@ from lancetable.commit.rules.verdicts import (
     retry,
     stop,
 )
-from lancetable.commit.touched import is_descriptive
 from lancetable.commit.transaction import (
     Append,
     CreateIndex,

@@ -1,7 +1,7 @@
 """When do changes of the whole table, of its configuration and of its bases conflict."""
 
+from lancetable.commit.rules.touched import is_descriptive
 from lancetable.commit.rules.verdicts import FINE, LOG, Verdict, first, retry, stop
-from lancetable.commit.touched import is_descriptive
 from lancetable.commit.transaction import (
     MapUpdate,
     Merge,

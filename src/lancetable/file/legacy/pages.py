@@ -24,13 +24,13 @@ from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.format.encoding.base import Integers, PageBuffer, Reading, Rows
 from lancetable.format.encoding.v20.arrays import bits_of, fixed_array
 from lancetable.format.encoding.v20.ends import Extents
-from lancetable.format.encoding.v20.rounds import together
 from lancetable.format.encoding.v20.select import (
     cover,
     numbers_array,
     pick_bits,
     pick_bytes,
     span_of,
+    together,
 )
 from lancetable.format.encoding.v20.variable import (
     Strings,

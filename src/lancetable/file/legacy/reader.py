@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from lancetable.errors import CorruptError, InputError
 from lancetable.file.drive import drive
+from lancetable.file.error_context import Placed
 from lancetable.file.legacy.codec import (
     FOOTER_BYTES,
     PAGE_BYTES,
@@ -16,11 +17,11 @@ from lancetable.file.legacy.codec import (
     decode_metadata,
 )
 from lancetable.file.legacy.pages import Batch, read_batch
-from lancetable.file.place import Placed
 from lancetable.format.encoding.base import Reading, Rows
+from lancetable.format.limits import read_limits
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.types import arrow_type
-from lancetable.store import ByteRange, ReadableFile
+from lancetable.store import ByteRange, ReadableFile, check_size
 
 _TAIL_BYTES = 64 * 1024
 
@@ -91,6 +92,7 @@ class LegacyFile:
             return [[pa.nulls(0, arrow_type(field))] for field in fields]
         if rows[0] < 0 or rows[-1] >= self.rows:
             raise InputError(f"{self.path}: row {int(rows[-1])} is behind the last of {self.rows}")
+        check_size(self.file)
         picked = self._pick(rows)
         readings = [
             self._guarded(field, self._batches[number], inside)
@@ -141,6 +143,7 @@ def _read_metadata(file: ReadableFile) -> Metadata:
     start = max(0, file.size - _TAIL_BYTES)
     (tail,) = file.read_ranges([ByteRange(start, file.size)])
     position = decode_footer(tail, file.size)
+    read_limits().check_open(file.size - position)
     if position < start:
         (tail,) = file.read_ranges([ByteRange(position, file.size)])
         start = position
@@ -160,6 +163,7 @@ def _read_page_table(
     start, size = metadata.page_table, count * batches * PAGE_BYTES
     if start + size > file.size:
         raise CorruptError(f"{count} fields in {batches} batches need {size} bytes at {start}")
+    read_limits().check_open(size)
     (data,) = file.read_ranges([ByteRange(start, start + size)])
     return first, np.frombuffer(data, "<i8").reshape(count, batches, 2)
 

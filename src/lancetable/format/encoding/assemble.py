@@ -13,7 +13,7 @@ import pyarrow as pa
 from lancetable.errors import CorruptError, InputError, UnsupportedError
 from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.blocks import Block, Indices
-from lancetable.format.encoding.entries import Entries
+from lancetable.format.encoding.layout import Entries
 from lancetable.format.encoding.leaf import Kind, keep_entries, leaf_array
 from lancetable.format.encoding.listscan import ListScan, list_nodes
 from lancetable.format.encoding.repdef import (

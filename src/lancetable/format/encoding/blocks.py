@@ -5,7 +5,7 @@ that at the very end.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -154,16 +154,6 @@ class Addressable(Protocol):
         ...
 
 
-class Pickable(Protocol):
-    """Finds a handful of values of chunks in plain Python, cheaper than whole-array steps."""
-
-    is_variable: ClassVar[bool]
-
-    def pick(self, chunks: Chunks, chunk: int, inside: int) -> bytes:
-        """Return the bytes of value ``inside`` of one chunk."""
-        ...
-
-
 class BlockCompression(Compression, Protocol):
     """Decodes buffers that stand alone: levels and dictionaries."""
 
@@ -199,37 +189,46 @@ def addressable(compression: Compression) -> Addressable | None:
     return cast("Addressable", compression) if hasattr(compression, "gather") else None
 
 
-def pickable(compression: Compression) -> Pickable | None:
-    """Return the compression if it, and what it wraps, can find single values."""
-    if not hasattr(compression, "pick"):
-        return None
-    inner = getattr(compression, "inner", None)
-    if inner is not None and pickable(inner) is None:
-        return None
-    return cast("Pickable", compression)
+def for_chunks(compression: Compression) -> MiniBlockCompression:
+    """Return the compression if it serves chunks of mini-block pages.
+
+    Raises:
+        CorruptError: it does not.
+    """
+    if hasattr(compression, "decode_chunks"):
+        return cast("MiniBlockCompression", compression)
+    raise CorruptError(f"{compression.describe()} cannot encode chunks")
 
 
-def picked_block(values: list[bytes], *, is_variable: bool) -> Block:
-    """Return single values as a block."""
-    data = np.frombuffer(b"".join(values), np.uint8)
-    if not is_variable:
-        return FixedWidth(data, len(values[0]))
-    offsets = np.zeros(len(values) + 1, np.int64)
-    np.cumsum([len(value) for value in values], out=offsets[1:])
-    return VariableWidth(offsets, data)
+def for_buffers(compression: Compression, what: str = "whole buffers") -> BlockCompression:
+    """Return the compression if it serves whole buffers, such as levels and dictionaries.
+
+    Raises:
+        CorruptError: it does not.
+    """
+    if hasattr(compression, "decode_blocks"):
+        return cast("BlockCompression", compression)
+    raise CorruptError(f"{compression.describe()} cannot encode {what}")
+
+
+def for_values(compression: Compression) -> PerValueCompression:
+    """Return the compression if it serves single values.
+
+    Raises:
+        CorruptError: it does not.
+    """
+    if hasattr(compression, "decode_values"):
+        return cast("PerValueCompression", compression)
+    raise CorruptError(f"{compression.describe()} cannot encode single values")
 
 
 def decode_one(compression: Compression, data: Bytes, count: int) -> Block:
     """Decode one stand-alone buffer.
 
     Raises:
-        CorruptError: the compression cannot stand alone.
+        CorruptError: the compression does not serve whole buffers.
     """
-    decode = getattr(compression, "decode_blocks", None)
-    if decode is None:
-        raise CorruptError(f"{compression.describe()} cannot encode a buffer of its own")
-    block: Block = decode(single(data), np.array([count], np.int64))
-    return block
+    return for_buffers(compression).decode_blocks(single(data), np.array([count], np.int64))
 
 
 def fixed_words(block: Block, what: str) -> npt.NDArray[Any]:

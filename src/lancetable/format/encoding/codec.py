@@ -6,7 +6,10 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from lancetable.errors import CorruptError, UnsupportedError
-from lancetable.format.encoding.blocks import Compression
+from lancetable.format.encoding.blocks import (
+    Compression,
+    for_chunks,
+)
 from lancetable.format.encoding.compressions.bitpacking import (
     InlineBitpacking,
     OutOfLineBitpacking,
@@ -25,7 +28,7 @@ from lancetable.format.encoding.compressions.packed_struct import (
 )
 from lancetable.format.encoding.compressions.rle import Rle
 from lancetable.format.encoding.compressions.variable import Variable
-from lancetable.format.encoding.entries import Layout
+from lancetable.format.encoding.layout import Layout
 from lancetable.format.encoding.layouts.blob import BlobPage
 from lancetable.format.encoding.layouts.chunks import ChunkShape
 from lancetable.format.encoding.layouts.constant import ConstantPage
@@ -94,7 +97,7 @@ def _mini_block(message: Any) -> MiniBlock:
     values = _chunk_values(message.value_compression)
     has_dictionary = message.HasField("dictionary")
     buffers = int(message.num_buffers)
-    if buffers != getattr(values, "buffer_count", -1):
+    if buffers != for_chunks(values).buffer_count:
         raise CorruptError(f"{values.describe()} does not have {buffers} buffers in a chunk")
     shape = ChunkShape(
         rep=_levels(message, "rep_compression"),

@@ -9,24 +9,24 @@ are parts.
 import ctypes
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from lancetable.format.encoding.assemble import LeafRun
 from lancetable.format.encoding.base import Integers, Levels
-from lancetable.format.encoding.kernels.addressing import (
-    ColumnRecord,
-    Columns,
-    Gather,
-    Out,
-)
+from lancetable.format.encoding.kernels.addressing import Gather, Out
 from lancetable.format.encoding.kernels.foreign import address
+from lancetable.format.encoding.kernels.records import ColumnRecord, Columns
 from lancetable.format.encoding.leaf import Kind, Shape, check_text
 from lancetable.format.encoding.repdef import Layers, Mask, unravel
+from lancetable.format.limits import read_limits
 
 MISSING_ROOM = 1024
+SHARED_VALUES = 8 * 1024
+SHARED_BYTES = 2 * 1024 * 1024
+"""So much is worth more than one thread."""
 SAMPLES = 8
 """How many places are looked at to see whether the rows are in memory."""
 
@@ -38,6 +38,10 @@ OUTS = {
     Shape.VARIABLE: Out.TEXT,
     Shape.LIST: Out.FIXED,
 }
+
+
+Threads: TypeAlias = Callable[[], int]
+"""Says how many threads can run at once just now, the caller's included."""
 
 
 class GatherLeaf(NamedTuple):
@@ -97,9 +101,15 @@ class GatherPlan(NamedTuple):
     records: type["ctypes.Array[ColumnRecord]"]
     template: bytes
     has_lists: bool
+    threads: Threads
+
+    def many_rows(self) -> int:
+        """Return from how many rows on threads share the work, where there are no lists."""
+        width = sum(leaf.width for leaf in self.leaves)
+        return min(-(-SHARED_VALUES // len(self.leaves)), -(-SHARED_BYTES // max(width, 1)))
 
 
-def gather_plan(leaves: Sequence[GatherLeaf], slots: Sequence[int]) -> GatherPlan:
+def gather_plan(leaves: Sequence[GatherLeaf], slots: Sequence[int], threads: Threads) -> GatherPlan:
     """Plan to read leaves whose slots are at these addresses."""
     kind = ColumnRecord * len(leaves)
     records = kind()
@@ -107,7 +117,8 @@ def gather_plan(leaves: Sequence[GatherLeaf], slots: Sequence[int]) -> GatherPla
         record.slots, record.out, record.width = place, leaf.out, leaf.width
         record.has_lists = leaf.has_lists
         record.list_size, record.is_text = leaf.kind.size, leaf.kind.is_text
-    return GatherPlan(tuple(leaves), kind, bytes(records), any(leaf.has_lists for leaf in leaves))
+    has_lists = any(leaf.has_lists for leaf in leaves)
+    return GatherPlan(tuple(leaves), kind, bytes(records), has_lists, threads)
 
 
 def gather(
@@ -140,7 +151,7 @@ def gather(
             return found
     runs: list[LeafRun | None] = [None] * len(columns)
     for number in chosen:
-        alone = gather_plan([plan.leaves[number]], [columns[number].slots])
+        alone = gather_plan([plan.leaves[number]], [columns[number].slots], plan.threads)
         one = _run(library, alone, alone.records.from_buffer_copy(alone.template), places)
         runs[number] = None if one is None else one[0]
     return runs
@@ -173,21 +184,44 @@ def _run(
         return None
     sizes = array("q", (0, 0))
     library.layout(columns, count, rows, sizes.buffer_info()[0])
+    if not _fits(sizes[0], rows):
+        return None
     buffer = pa.allocate_buffer(sizes[0])
     base = buffer.address
     meanwhile = bytearray(sizes[1])
     scratch = (ctypes.c_char * sizes[1]).from_buffer(meanwhile) if sizes[1] else None
-    size = library.values(columns, count, positions, offsets, rows, base, scratch)
-    if size < 0:
+    threads = _threads(plan, columns, rows)
+    size = library.values(columns, count, positions, offsets, rows, base, scratch, threads)
+    if size < 0 or not _fits(sizes[0] + size, rows):
         return None
     text = pa.allocate_buffer(size)
-    if library.text(columns, count, rows, text.address) < 0:
+    if library.text(columns, count, rows, text.address, threads) < 0:
         return None
     memory = _Memory(buffer, base, text, text.address)
     return [
         _leaf_run(leaf, column, memory, rows)
         for leaf, column in zip(plan.leaves, columns, strict=True)
     ]
+
+
+def _fits(size: int, rows: int) -> bool:
+    """Say whether rows are few enough to be read at once; page by page they may fit.
+
+    Raises:
+        LimitError: they exceed the limit on a batch.
+    """
+    limits = read_limits()
+    limits.check_batch(size, rows)
+    return size <= limits.max_page_bytes
+
+
+def _threads(plan: GatherPlan, columns: Columns, rows: int) -> int:
+    values = size = 0
+    for leaf, column in zip(plan.leaves, columns, strict=True):
+        count = column.items if leaf.has_lists else rows
+        values += count
+        size += count * leaf.width
+    return plan.threads() if values >= SHARED_VALUES or size >= SHARED_BYTES else 1
 
 
 class _Memory(NamedTuple):

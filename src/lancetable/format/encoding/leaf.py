@@ -22,7 +22,7 @@ from lancetable.format.encoding.blocks import (
     VariableWidth,
 )
 from lancetable.format.encoding.repdef import Mask
-from lancetable.format.limits import decode_limits
+from lancetable.format.limits import read_limits
 
 LARGEST_OFFSET = 2**31 - 1
 ASCII_END = 128
@@ -209,14 +209,14 @@ def _repeated(value: Block | None, count: int, kind: Kind, validity: Mask | None
     if kind.shape is Shape.STRUCT and not kind.children:
         return pa.Array.from_buffers(kind.type, count, [None])
     if value is None or kind.shape is Shape.NULL:
-        decode_limits().check_page(count * _width(kind), count)
+        read_limits().check_page(count * _width(kind), count)
         return pa.nulls(count, kind.type)
     if kind.shape is Shape.FIXED and kind.width == 0 and len(value) == 0:
         return _from_buffers(kind.type, count, [pa.py_buffer(b"")], validity)
     one = leaf_array(value, kind, None)
     if len(one) != 1:
         raise CorruptError(f"the value of a constant page is no value of type {kind.type}")
-    decode_limits().check_page(count * one.nbytes, count)
+    read_limits().check_page(count * one.nbytes, count)
     if validity is None:
         return pa.repeat(one[0], count) if count else one[:0]
     return one.take(numbers(np.zeros(count, np.int32), validity))
@@ -226,15 +226,15 @@ def check_expansion(items: pa.Array, indices: npt.NDArray[np.integer[Any]]) -> N
     """Check the size of a dictionary's items, repeated as often as the indices name them.
 
     Raises:
-        LimitError: it is larger than the limit on a page.
+        LimitError: it is larger than the limits on a page and a batch.
     """
-    count, limits = len(indices), decode_limits()
-    if count * items.nbytes <= limits.max_page_bytes:
+    count, limits = len(indices), read_limits()
+    if count * items.nbytes <= limits.page_room:
         return
     sizes = _item_sizes(items)
     if sizes is None:
         limits.check_page(count * items.nbytes // max(len(items), 1), count)
-    elif count * int(sizes.max(initial=0)) > limits.max_page_bytes:
+    elif count * int(sizes.max(initial=0)) > limits.page_room:
         limits.check_page(int(sizes[indices].sum()), count)
 
 
@@ -275,28 +275,6 @@ def _structs(block: Structs, kind: Kind, validity: Mask | None) -> pa.Array:
         for child, inside in zip(block.children, kind.children, strict=True)
     ]
     return _from_buffers(kind.type, block.count, [], validity, children)
-
-
-def single_value(value: bytes, kind: Kind) -> pa.Array | None:
-    """Return one value as an array; None when its bytes alone do not tell."""
-    if kind.shape is Shape.FIXED and kind.width == len(value):
-        return pa.Array.from_buffers(kind.type, 1, [None, pa.py_buffer(value)], 0)
-    if kind.shape is Shape.VARIABLE and len(value) <= LARGEST_OFFSET:
-        edges = bytes(kind.width) + len(value).to_bytes(kind.width, "little")
-        buffers = [None, pa.py_buffer(edges), pa.py_buffer(value)]
-        array = pa.Array.from_buffers(kind.type, 1, buffers, 0)
-        if kind.is_text:
-            check_text(array)
-        return array
-    if kind.shape is Shape.BOOL and len(value) == 1:
-        return pa.Array.from_buffers(kind.type, 1, [None, pa.py_buffer(value)], 0)
-    if kind.shape is Shape.LIST and kind.children[0].width * kind.size == len(value):
-        inside = kind.children[0]
-        if inside.shape is Shape.FIXED:
-            buffers = [None, pa.py_buffer(value)]
-            items = pa.Array.from_buffers(inside.type, kind.size, buffers, 0)
-            return pa.Array.from_buffers(kind.type, 1, [None], 0, 0, [items])
-    return None
 
 
 def keep_entries(array: pa.Array, keep: slice | Mask | Integers) -> pa.Array:

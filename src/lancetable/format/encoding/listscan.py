@@ -7,31 +7,16 @@ every row that is no filled list.
 
 import ctypes
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from lancetable.format.encoding.base import Integers, Levels
-from lancetable.format.encoding.kernels.compiled import declared
-from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address
+from lancetable.format.encoding.kernels.compiled import DLL
+from lancetable.format.encoding.kernels.foreign import address
+from lancetable.format.encoding.kernels.records import ScanRecord
 from lancetable.format.encoding.repdef import Layer, Layers, Mask, Node
-
-_NAME = "lt_list_scan"
-
-
-class ScanRecord(ctypes.Structure):
-    """See ``scan_t`` in ``kernels/c/lists.h``."""
-
-    _fields_ = [
-        (name, COUNT)
-        for name in (
-            "max_def",
-            "max_visible",
-            "any_row",
-            "any_item",
-        )
-    ]
 
 
 class ListScan(NamedTuple):
@@ -81,14 +66,14 @@ class ListChunks(NamedTuple):
 
 def can_scan(layers: Layers) -> bool:
     """Say whether a page of such layers can be read this way."""
-    return _SCAN is not None and layers.max_rep == 1
+    return DLL is not None and layers.max_rep == 1
 
 
 def scan_lists(
     rows: range, rep: Levels, def_: Levels | None, chunks: ListChunks, layers: Layers
 ) -> ListScan | None:
     """Walk over the levels of chunks; None when they contradict what the page says."""
-    if _SCAN is None:
+    if DLL is None:
         return None
     record = ScanRecord(layers.max_def, layers.max_visible)
     first = int(chunks.firsts[0]) - 1
@@ -99,7 +84,7 @@ def scan_lists(
     rep = np.ascontiguousarray(rep)
     def_ = None if def_ is None else np.ascontiguousarray(def_)
     kept = [np.ascontiguousarray(each) for each in chunks]
-    outcome = _SCAN(
+    outcome = DLL.lt_list_scan(
         address(rep),
         None if def_ is None else address(def_),
         *map(address, kept),
@@ -141,11 +126,3 @@ def _list_validity(levels: Levels | None, layer: Layer, taken: int) -> Mask | No
     null = taken + 1 if layer in {Layer.NULLABLE_LIST, Layer.NULL_AND_EMPTY_LIST} else -1
     is_null: Mask = (levels == null) | (levels > taken + layer.levels)
     return ~is_null if is_null.any() else None
-
-
-def _load() -> Any:  # noqa: ANN401 - a function of ctypes
-    dll = declared({_NAME: (COUNT, (POINTER,) * 5 + (COUNT,) + (POINTER,) * 4)})
-    return dll and getattr(dll, _NAME)
-
-
-_SCAN = _load()

@@ -246,6 +246,23 @@ def _unwrapped(type_: pa.DataType) -> pa.DataType:
     return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
 
 
+def fixed_width(type_: pa.DataType) -> float | None:
+    """Return the bytes of one value; None when values differ in size."""
+    if pa.types.is_struct(type_):
+        widths = [fixed_width(type_.field(number).type) for number in range(type_.num_fields)]
+        known = [width for width in widths if width is not None]
+        return sum(known) if len(known) == len(widths) else None
+    if pa.types.is_fixed_size_list(type_):
+        item = fixed_width(type_.value_type)
+        return None if item is None else item * type_.list_size
+    if pa.types.is_null(type_):
+        return 0
+    try:
+        return float(type_.bit_width) / 8
+    except ValueError:
+        return None
+
+
 def schema_from_arrow(schema: pa.Schema) -> Schema:
     """Return the schema with field ids given depth first from 0.
 

@@ -1,18 +1,20 @@
-"""What is wrong with one file: is it there, has it its size, its end, its rows, its pages?"""
+"""Check one file: its presence, size, footer, row count and pages."""
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import CorruptError, InputError
 from lancetable.file.reader import FileReader
 from lancetable.format.manifest import DataFile, DeletionKind, Fragment
 from lancetable.format.schema.model import Field
+from lancetable.format.schema.types import arrow_field
 from lancetable.fragment.blobs import read_payloads
 from lancetable.fragment.files import DataFiles
-from lancetable.fragment.opened import OpenFragment
+from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.projection import Projection, live_ids, prune
 from lancetable.fragment.reader import FragmentReader
-from lancetable.scan.pace import guess
+from lancetable.scan.nulls import forbidden_nulls
 from lancetable.scan.plan import windows
 from lancetable.scan.request import MiB
+from lancetable.scan.row_size import guess
 from lancetable.store import ByteRange, Store
 
 MAGIC = b"LANC"
@@ -23,12 +25,14 @@ WINDOW_BYTES = 16 * MiB
 
 def check_data_file(
     snapshot: Snapshot, fragment: Fragment, file: DataFile, *, is_thorough: bool
-) -> None:
+) -> bool:
     """Look at one data file of a fragment, with ``is_thorough`` at all of its pages.
+
+    Return whether all pages were read and have no null where the schema allows none.
 
     Raises:
         FileNotFoundInStoreError: it is not there.
-        CorruptError: it is damaged, or is not what the manifest says.
+        CorruptError: it is damaged, or does not match the manifest.
         UnsupportedError: it cannot be read by this release.
     """
     store, path = snapshot.data_file_place(file)
@@ -40,17 +44,19 @@ def check_data_file(
     rows = opened.file(0).rows
     if fragment.physical_rows and rows != fragment.physical_rows:
         raise CorruptError(f"the file has {rows} rows, the manifest says {fragment.physical_rows}")
-    if is_thorough:
-        _read_all(snapshot, opened, file)
+    return is_thorough and _read_all(snapshot, opened, file)
 
 
-def _read_all(snapshot: Snapshot, opened: OpenFragment, file: DataFile) -> None:
+def _read_all(snapshot: Snapshot, opened: OpenFragment, file: DataFile) -> bool:
     ids = live_ids(file)
     parts = (prune(field, ids) for field in snapshot.manifest.schema.fields)
     fields = [part for part in parts if part is not None]
     reader = FragmentReader(opened, lambda: 0)
+    is_free_of_nulls = True
     for field in fields:
         projection = Projection([field])
+        shown = arrow_field(field)
+        # The recorded size was compared with the file.
         step = guess((projection,), [opened.fragment]).rows(WINDOW_BYTES)
         for window in windows(0, 0, opened.rows, step):
             columns = reader.read(projection, range(window.start, window.stop))
@@ -58,7 +64,9 @@ def _read_all(snapshot: Snapshot, opened: OpenFragment, file: DataFile) -> None:
                 raise CorruptError(f"column {field.name!r} has another number of rows")
             for chunk in columns[0]:
                 chunk.validate()
+                is_free_of_nulls &= not any(forbidden_nulls(shown, chunk, field.name))
             _read_blobs(opened, field, columns[0])
+    return is_free_of_nulls
 
 
 def _read_blobs(opened: OpenFragment, field: Field, chunks: list[object]) -> None:
@@ -73,7 +81,7 @@ def _read_blobs(opened: OpenFragment, field: Field, chunks: list[object]) -> Non
 def check_deletion_file(opened: OpenFragment, store: Store, path: str) -> None:
     """Look at the deletion file of a fragment.
 
-    The offsets stand before the end of an Arrow file, where other readers begin.
+    The offsets precede the footer of an Arrow file, where other readers begin.
 
     Raises:
         FileNotFoundInStoreError: it is not there.
@@ -91,7 +99,7 @@ def check_index_file(store: Store, path: str, size: int, *, is_thorough: bool) -
 
     Raises:
         FileNotFoundInStoreError: it is not there.
-        CorruptError: it is damaged, or has another size than the manifest says.
+        CorruptError: it is damaged, or its size differs from that in the manifest.
     """
     file = store.open(path)
     if size and file.size != size:

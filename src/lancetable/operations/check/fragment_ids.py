@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from lancetable.commit.shared_ids import shared_ids
+from lancetable.commit.apply.shared_ids import shared_ids
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.format.manifest import Fragment
 from lancetable.fragment.deletions import load_deletions, write_deletions
 from lancetable.fragment.files import DataFiles
-from lancetable.fragment.opened import OpenFragment
+from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.operations.check.model import Fault
 
 FRAGMENT_IDS = "fragment ids"

@@ -1,4 +1,4 @@
-"""What a long check has looked at already, so that it can go on where it was stopped.
+"""Remember what a check has looked at, and go on where a long one was stopped.
 
 The journal is one JSON object: for every file, named by store, path and size, what was wrong with
 it, or null. It is written every few seconds, and can be removed at any time.
@@ -6,12 +6,21 @@ it, or null. It is written every few seconds, and can be removed at any time.
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lancetable.errors import FileNotFoundInStoreError, InputError
+from lancetable.errors import (
+    CorruptError,
+    FileNotFoundInStoreError,
+    InputError,
+    LanceTableError,
+)
+from lancetable.operations.check.model import DAMAGE, Level
 from lancetable.store import Store, TableLocation
 
 PAUSE = 5.0
+_NOTED = ("data", "nulls", "no nulls")
+"""The kinds of keys that a journal keeps; the others take little time."""
 
 Finding = tuple[str, bool] | None
 """What is wrong with a file, and whether it is damage; ``None`` when all is well."""
@@ -29,7 +38,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: str, level: int) -> "Journal":
-        """Return the journal in a file; one of another level begins anew.
+        """Return the journal in a file; one of another level starts empty.
 
         Raises:
             InputError: the file is something else.
@@ -59,3 +68,49 @@ class Journal:
         content = {"level": self.level, "files": self.found}
         self.store.put(self.name, json.dumps(content).encode())
         self.saved = time.monotonic()
+
+
+@dataclass(slots=True)
+class Memory:
+    """Findings about files and fragments so far."""
+
+    level: Level
+    found: dict[tuple[object, ...], Finding] = field(default_factory=dict)
+    journal: Journal | None = None
+
+    def look(self, key: tuple[object, ...], look: Callable[[], object]) -> Finding:
+        """Return what is wrong, and whether it is damage; ``None`` when all is well."""
+        if self.knows(key):
+            return self.found[key]
+        finding: Finding = None
+        try:
+            look()
+        except DAMAGE as error:
+            finding = (said(error), True)
+        except LanceTableError as error:
+            finding = (said(error), False)
+        except MemoryError as error:
+            finding = (f"there is not enough memory to look at it ({error})", False)
+        self.learn(key, finding)
+        return finding
+
+    def knows(self, key: tuple[object, ...]) -> bool:
+        """Say whether something was looked at, by this check or by the one it goes on with."""
+        if key not in self.found and self.journal is not None and repr(key) in self.journal.found:
+            self.found[key] = self.journal.found[repr(key)]
+        return key in self.found
+
+    def learn(self, key: tuple[object, ...], finding: Finding) -> None:
+        """Remember what was found."""
+        self.found[key] = finding
+        # What could not be looked at is looked at again by the check that goes on.
+        is_known = finding is None or finding[1]
+        if self.journal is not None and key[0] in _NOTED and is_known:
+            self.journal.note(repr(key), finding)
+
+
+def said(error: LanceTableError) -> str:
+    """Return the message of an error without the path of its file."""
+    if isinstance(error, FileNotFoundInStoreError):
+        return "the file is missing"
+    return error.message if isinstance(error, CorruptError) else str(error)

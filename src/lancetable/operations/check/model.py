@@ -1,4 +1,4 @@
-"""What is told about damage."""
+"""Levels and results of a check."""
 
 import enum
 from collections.abc import Callable, Mapping
@@ -21,14 +21,14 @@ Progress = Callable[[int, int], None]
 
 
 class Level(enum.IntEnum):
-    """How closely a table is looked at."""
+    """Thoroughness of a check."""
 
     METADATA = 0
     """Manifests, tags, branches, transactions: what they say, and whether it fits together."""
     FILES = 1
     """Also whether each file is there, has its size, a footer, and the rows it should have."""
     DATA = 2
-    """Also every page of every data file."""
+    """Also every page of every data file, and nulls where the schema allows none."""
 
     @classmethod
     def named(cls, name: str) -> "Level":
@@ -48,7 +48,7 @@ class Fault(NamedTuple):
     """Something wrong that one version would meet."""
 
     kind: str
-    """One of manifest, transaction, fragment ids, data, deletion, row ids, blobs, index."""
+    """One of manifest, transaction, fragment ids, data, nulls, deletion, row ids, blobs, index."""
     path: str
     message: str
     fragment: int | None = None
@@ -63,8 +63,8 @@ class Problem:
     """Something wrong with a table, in which file, and what follows from it."""
 
     kind: str
-    """One of manifest, transaction, fragment ids, data, deletion, row ids, blobs, index, tag,
-    branch, hint."""
+    """One of manifest, transaction, fragment ids, data, nulls, deletion, row ids, blobs, index,
+    tag, branch, hint."""
     path: str
     message: str
     consequence: str
@@ -77,7 +77,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check found."""
+    """Result of a check."""
 
     level: Level
     latest: int | None

@@ -1,10 +1,10 @@
-"""What is wrong with the names of a table: hint, tags, branches."""
+"""Check the names of a table: version hint, tags and branches."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lancetable.commit import refs
-from lancetable.commit.branching import Leftover, leftovers
+from lancetable.commit.branch.branching import Leftover, leftovers
 from lancetable.commit.snapshot import shown
 from lancetable.commit.versions import read_hint
 from lancetable.errors import CorruptError, LanceTableError
@@ -108,7 +108,7 @@ def _leftovers(location: TableLocation) -> list[Leftover]:
     try:
         return leftovers(location)
     except CorruptError:
-        return []  # The file of a branch is damaged, which is told of by itself.
+        return []  # The damaged file of a branch is reported separately.
 
 
 def _folders(store: Store) -> list[str]:

@@ -4,25 +4,24 @@
 2. Look at what it names. A fragment with a broken data file goes, with its rows; so does one whose
    deletion file is broken, unless deleted rows may come back. Rows whose ids are broken get new
    ones. Broken index segments go; searches look at the rows instead.
-3. The plan tells all of that before anything happens.
+3. The plan lists all of that before anything is changed.
 4. Commit it as a restored version, under a number that no version had. Only new files are written.
 
 A repair that was stopped has changed nothing, or is done; it can be planned again at any time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from lancetable.commit import coverage, lineage
-from lancetable.commit.finish import Stamp, finished
-from lancetable.commit.library import this_writer
-from lancetable.commit.publish import claim, discard, refresh_hint, write_transaction
+from lancetable.commit.apply import coverage, lineage
+from lancetable.commit.apply.derived_fields import Stamp, finished
+from lancetable.commit.codec.encode import encode_transaction
+from lancetable.commit.publish import claim, discard, refresh_hint, this_writer, write_transaction
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.commit.transaction import COMMIT_MESSAGE, Restore, Transaction
 from lancetable.commit.versions import read_hint
-from lancetable.commit.writing.codec import encode_transaction
 from lancetable.errors import (
     ConflictError,
     CorruptError,
@@ -43,17 +42,18 @@ from lancetable.format.manifest.names import (
 )
 from lancetable.fragment.counts import live_rows
 from lancetable.fragment.files import DataFiles
-from lancetable.fragment.opened import OpenFragment
+from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.projection import ROW_ID
 from lancetable.operations.check.fragment_ids import FRAGMENT_IDS, with_own_deletions
 from lancetable.operations.check.model import Fault, Level
 from lancetable.operations.check.names import readable_lines
+from lancetable.operations.check.nulls import NULLS
 from lancetable.operations.check.rowids import NOT_GIVEN_OUT, row_id_faults
 from lancetable.operations.check.run import memory_of
-from lancetable.operations.check.spread import look_ahead
+from lancetable.operations.check.tasks import look_ahead
 from lancetable.operations.check.version import faults_of
 from lancetable.operations.cleanup.retention import Line, Numbered, manifests_of, open_version
-from lancetable.operations.runner import Runner
+from lancetable.operations.run.runner import Runner
 from lancetable.store import TableLocation
 
 _FARTHEST_HINT = 1000
@@ -70,7 +70,7 @@ class Loss:
     what: str
     fragment: int | None = None
     rows: int | None = None
-    """How many rows go, come back or change their ids; ``None`` when nobody knows."""
+    """Number of rows that go, come back or change their ids; ``None`` when unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class RepairResult:
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """What a repair would do; :meth:`execute` does it."""
+    """Planned repair; :meth:`execute` carries it out."""
 
     base: Snapshot
     """The newest version that can be opened."""
@@ -96,6 +96,8 @@ class RepairPlan:
     """The manifests that there were."""
     unchecked: tuple[Fault, ...] = ()
     """What could not be looked at, such as a file that the store failed to give; it is kept."""
+    kept: tuple[Fault, ...] = ()
+    """Nulls where the schema allows none: a change of the schema makes them readable."""
 
     @property
     def is_needed(self) -> bool:
@@ -104,7 +106,7 @@ class RepairPlan:
 
     @property
     def lost_rows(self) -> int:
-        """How many rows of the base will be gone."""
+        """Number of rows of the base that are lost."""
         return sum(one.rows or 0 for one in self.losses if one.kind == "rows")
 
     def explain(self) -> str:
@@ -113,9 +115,13 @@ class RepairPlan:
         if self.is_needed:
             lines = [f"version {self.version}, made of version {self.base.version} without:"]
             lines += [f"  {one.kind}: {one.what} ({one.path})" for one in self.losses]
-        if self.unchecked:
-            lines.append("not checked, and therefore kept:")
-            lines += [f"  {one.kind}: {one.message} ({one.path})" for one in self.unchecked]
+        for title, faults in (
+            ("not checked, and therefore kept:", self.unchecked),
+            ("not repaired, as no row is lost by it:", self.kept),
+        ):
+            if faults:
+                lines.append(title)
+                lines += [f"  {one.kind}: {one.message} ({one.path})" for one in faults]
         return "\n".join(lines)
 
     def execute(self, *, message: str | None = None) -> RepairResult:
@@ -230,6 +236,7 @@ def plan_repair(
         segments,
         _places(numbered),
         tuple(fault for fault in faults if not fault.is_damage),
+        tuple(fault for fault in damage if fault.kind == NULLS),
     )
 
 
@@ -241,13 +248,14 @@ def _newest(
     history = sorted((one for one in numbered if not one.is_detached), reverse=True)
     newest, hinted = history[0].info.version if history else 0, read_hint(line.store) or 0
     if newest < hinted <= newest + _FARTHEST_HINT:
-        what = f"what version {_span(newest + 1, hinted)} changed: no manifest is there"
+        span = str(hinted) if hinted == newest + 1 else f"{newest + 1} to {hinted}"
+        what = f"what version {span} changed: no manifest is there"
         losses.append(Loss("version", shown(line.store, "_versions"), what))
     for one in history:
         try:
             snapshot = open_version(line, location, one.info)
             if snapshot.version != one.info.version:
-                raise CorruptError(f"it says that it is version {snapshot.version}")  # noqa: TRY301
+                raise CorruptError(f"the content is version {snapshot.version}")  # noqa: TRY301
             list(snapshot.manifest.fragments)
         except CorruptError:
             # A store that fails, or a later release's format, proves nothing: such errors pass.
@@ -259,10 +267,6 @@ def _newest(
         "no version of the table can be opened, so there is nothing to build on",
         path=shown(line.store, "_versions"),
     )
-
-
-def _span(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first} to {last}"
 
 
 def _mended(
@@ -367,16 +371,12 @@ def _next_version(line: Line, newest: int) -> int:
 
 
 def _largest_id(snapshot: Snapshot, fragments: Sequence[Fragment]) -> int:
-    return max(_ids(snapshot, fragments), default=-1)
-
-
-def _ids(snapshot: Snapshot, fragments: Sequence[Fragment]) -> Iterator[int]:
-    files = DataFiles(snapshot)
+    files, largest = DataFiles(snapshot), -1
     for fragment in fragments:
-        if fragment.row_ids is not None:
-            ids = OpenFragment(fragment, files).sequence(ROW_ID)
-            if ids is not None and len(ids):
-                yield int(ids.max())
+        ids = OpenFragment(fragment, files).sequence(ROW_ID) if fragment.row_ids else None
+        if ids is not None and len(ids):
+            largest = max(largest, int(ids.max()))
+    return largest
 
 
 def _places(numbered: Sequence[Numbered]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What is wrong with the row ids of a version as a whole: each live row has one of its own."""
+"""Check that every live row of a version has a row id of its own."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def row_id_faults(snapshot: Snapshot, level: Level) -> list[Fault]:
             ids = opened.sequence(ROW_ID)
             gone = opened.deletions
         except LanceTableError:
-            continue  # told with the fragment
+            continue  # reported with the fragment
         if ids is None:
             continue
         live = ids if gone is None else np.delete(ids, gone.offsets)

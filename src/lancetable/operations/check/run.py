@@ -1,4 +1,4 @@
-"""Check: look at a table more or less closely, and tell what is wrong.
+"""Check: examine a table at a chosen level, and report what is wrong.
 
 1. The names: hint, tags, branches (:mod:`.names`).
 2. Every version: its manifest, and what it names (:mod:`.version`); a file that many versions share
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.errors import CorruptError, LanceTableError, TableNotFoundError
 from lancetable.fragment.counts import live_rows
-from lancetable.operations.check.journal import Journal
+from lancetable.operations.check.journal import Journal, Memory
 from lancetable.operations.check.model import (
     DAMAGE,
     CheckResult,
@@ -23,11 +23,13 @@ from lancetable.operations.check.model import (
 )
 from lancetable.operations.check.names import hint_problems, readable_lines, tag_problems
 from lancetable.operations.check.rowids import row_id_faults
-from lancetable.operations.check.spread import look_ahead
-from lancetable.operations.check.version import Memory, faults_of
+from lancetable.operations.check.tasks import look_ahead
+from lancetable.operations.check.version import faults_of
 from lancetable.operations.cleanup.retention import Line, Numbered, manifests_of, open_version
-from lancetable.operations.runner import Runner
+from lancetable.operations.run.runner import Runner
 from lancetable.store import TableLocation
+
+_FILES = ("data", "deletion", "index")
 
 
 @dataclass(slots=True)
@@ -82,7 +84,7 @@ def check(  # noqa: PLR0913 - each has a default
         if look.memory.journal is not None:
             look.memory.journal.save()
     problems.extend(look.problems())
-    files = sum(1 for key in look.memory.found if isinstance(key, tuple) and key[0] != "row ids")
+    files = sum(key[0] in _FILES for key in look.memory.found)
     return CheckResult(
         level,
         None if look.latest is None else look.latest.version,
@@ -126,7 +128,7 @@ class _Look:
                 return
 
     def readable(self, *, all_versions: bool) -> Iterator[Snapshot]:
-        """Yield the versions that can be opened; the walk itself tells of the others."""
+        """Yield the versions that can be opened; the walk itself reports the others."""
         for one in self._chosen():
             try:
                 yield open_version(self.line, self.location, one.info)
@@ -197,12 +199,13 @@ class _Look:
 
 _CONSEQUENCES = {
     "manifest": "version {versions} cannot be opened",
-    "transaction": "nobody can tell what version {versions} did; its rows are not touched by that",
+    "transaction": "the changes of version {versions} are unknown; its rows are not affected",
     "fragment ids": (
         "other readers take rows of these fragments for each other in version {versions}; "
         "repair_table gives each fragment its own id"
     ),
     "data": "rows of fragment {fragments} cannot be read in version {versions}",
+    "nulls": "reading these columns of fragment {fragments} is refused in version {versions}",
     "deletion": (
         "which rows of fragment {fragments} are deleted is not known, so that it cannot be read in "
         "version {versions}"

@@ -1,23 +1,19 @@
-"""What is wrong with one version: its manifest, and the files that it names.
+"""Check one version: its manifest, and the files that it names.
 
 Versions share most of their files and fragments, so that what was looked at once is remembered.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from lancetable.commit.snapshot import Snapshot, shown
-from lancetable.errors import (
-    CorruptError,
-    FileNotFoundInStoreError,
-    LanceTableError,
-)
+from lancetable.errors import CorruptError, LanceTableError
 from lancetable.format.manifest import DataFile, Fragment, IndexSegment
 from lancetable.format.manifest.model import ExternalSequence, InlineSequence
 from lancetable.format.manifest.names import transaction_path
 from lancetable.fragment.blob_dataset import BlobDataset
 from lancetable.fragment.files import DataFiles
-from lancetable.fragment.opened import OpenFragment
+from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 from lancetable.operations.check.files import (
     check_data_file,
@@ -25,55 +21,11 @@ from lancetable.operations.check.files import (
     check_index_file,
 )
 from lancetable.operations.check.fragment_ids import id_faults
-from lancetable.operations.check.journal import Finding, Journal
+from lancetable.operations.check.journal import Finding, Memory, said
 from lancetable.operations.check.model import DAMAGE, Fault, Level
+from lancetable.operations.check.nulls import data_key, note_no_nulls, null_faults
 
 _SEQUENCES = (ROW_ID, CREATED_AT, LAST_UPDATED_AT)
-
-
-@dataclass(slots=True)
-class Memory:
-    """What was found out about files and fragments so far."""
-
-    level: Level
-    found: dict[object, Finding] = field(default_factory=dict)
-    journal: Journal | None = None
-
-    def look(self, key: tuple[object, ...], look: Callable[[], object]) -> Finding:
-        """Return what is wrong, and whether it is damage; ``None`` when all is well."""
-        if self.knows(key):
-            return self.found[key]
-        finding: Finding = None
-        try:
-            look()
-        except DAMAGE as error:
-            finding = (_said(error), True)
-        except LanceTableError as error:
-            finding = (_said(error), False)
-        except MemoryError as error:
-            finding = (f"there is not enough memory to look at it ({error})", False)
-        self.learn(key, finding)
-        return finding
-
-    def knows(self, key: tuple[object, ...]) -> bool:
-        """Say whether something was looked at, by this check or by the one it goes on with."""
-        if key not in self.found and self.journal is not None and repr(key) in self.journal.found:
-            self.found[key] = self.journal.found[repr(key)]
-        return key in self.found
-
-    def learn(self, key: tuple[object, ...], finding: Finding) -> None:
-        """Remember what was found."""
-        self.found[key] = finding
-        # What could not be looked at is looked at again by the check that goes on.
-        is_known = finding is None or finding[1]
-        if self.journal is not None and key[0] == "data" and is_known:
-            self.journal.note(repr(key), finding)
-
-
-def _said(error: LanceTableError) -> str:
-    if isinstance(error, FileNotFoundInStoreError):
-        return "the file is missing"
-    return error.message if isinstance(error, CorruptError) else str(error)
 
 
 def faults_of(snapshot: Snapshot, memory: Memory) -> Iterator[Fault]:
@@ -87,7 +39,7 @@ def faults_of(snapshot: Snapshot, memory: Memory) -> Iterator[Fault]:
             fragment = snapshot.manifest.fragments[position]
         except LanceTableError as error:
             path = shown(snapshot.store, snapshot.manifest_path)
-            yield Fault("manifest", path, _said(error), is_damage=isinstance(error, DAMAGE))
+            yield Fault("manifest", path, said(error), is_damage=isinstance(error, DAMAGE))
             continue
         yield from _Fragment(snapshot, fragment, files, memory).faults()
     if snapshot.manifest.blob_dataset_version is not None:
@@ -111,7 +63,7 @@ def _blob_faults(snapshot: Snapshot, files: DataFiles, memory: Memory) -> Iterat
         try:
             lost = dataset.lost_ids(OpenFragment(fragment, files))
         except LanceTableError:
-            continue  # told above
+            continue  # reported above
         if len(lost):
             message = (
                 f"{len(lost)} rows of fragment {fragment.id}, such as {lost[0]}, have no blobs"
@@ -132,11 +84,11 @@ def _transaction_faults(snapshot: Snapshot) -> Iterator[Fault]:
             _check_record(snapshot, transaction_path(name))
     except LanceTableError as error:
         found = getattr(error, "path", None) or path
-        yield Fault("transaction", found, _said(error), is_damage=isinstance(error, DAMAGE))
+        yield Fault("transaction", found, said(error), is_damage=isinstance(error, DAMAGE))
 
 
 def _check_record(snapshot: Snapshot, path: str) -> None:
-    from lancetable.commit.codec import decode_transaction  # noqa: PLC0415 - as everywhere
+    from lancetable.commit.codec.decode import decode_transaction  # noqa: PLC0415 - as everywhere
 
     transaction = snapshot.transaction()
     try:
@@ -145,7 +97,7 @@ def _check_record(snapshot: Snapshot, path: str) -> None:
         raise error.at(shown(snapshot.store, path)) from None
     if transaction is not None and written.uuid != transaction.uuid:
         raise CorruptError(
-            "the file tells of another transaction than the manifest",
+            "the file holds another transaction than the manifest names",
             path=shown(snapshot.store, path),
         )
 
@@ -155,7 +107,7 @@ def _index_faults(snapshot: Snapshot, memory: Memory) -> Iterator[Fault]:
         segments = snapshot.indices()
     except LanceTableError as error:
         path = shown(snapshot.store, snapshot.manifest_path)
-        yield Fault("index", path, _said(error), is_damage=isinstance(error, DAMAGE))
+        yield Fault("index", path, said(error), is_damage=isinstance(error, DAMAGE))
         return
     known = {field.id for field in snapshot.manifest.schema.walk()}
     for segment in segments:
@@ -171,7 +123,7 @@ def _index_faults(snapshot: Snapshot, memory: Memory) -> Iterator[Fault]:
             _ = segment.fragment_ids
         except LanceTableError as error:
             is_damage = isinstance(error, DAMAGE)
-            yield Fault("index", path, _said(error), segment=segment.uuid, is_damage=is_damage)
+            yield Fault("index", path, said(error), segment=segment.uuid, is_damage=is_damage)
         if memory.level >= Level.FILES:
             yield from _segment_faults(snapshot, segment, memory)
 
@@ -203,9 +155,12 @@ class _Fragment:
 
     def faults(self) -> Iterator[Fault]:
         yield from self._sequence_faults()
-        if self.memory.level >= Level.FILES:
-            yield from self._file_faults()
-            yield from self._deletion_faults()
+        if self.memory.level < Level.FILES:
+            return
+        found = [*self._file_faults(), *self._deletion_faults()]
+        yield from found
+        if self.memory.level >= Level.DATA and not found:
+            yield from null_faults(self.snapshot, self.fragment, self.files, self.memory)
 
     def _sequence_faults(self) -> Iterator[Fault]:
         fragment = self.fragment
@@ -233,7 +188,7 @@ class _Fragment:
                 store, path = self.snapshot.data_file_place(file)
             except LanceTableError as error:
                 is_damage = isinstance(error, DAMAGE)
-                yield Fault("data", file.path, _said(error), fragment.id, None, is_damage)
+                yield Fault("data", file.path, said(error), fragment.id, None, is_damage)
                 continue
             found = look_at_data(self.snapshot, fragment, file, self.memory)
             if found is not None:
@@ -247,7 +202,7 @@ class _Fragment:
             store, path = self.snapshot.deletion_file_place(fragment, fragment.deletion_file)
         except LanceTableError as error:
             path, is_damage = self.snapshot.manifest_path, isinstance(error, DAMAGE)
-            yield Fault("deletion", path, _said(error), fragment.id, None, is_damage)
+            yield Fault("deletion", path, said(error), fragment.id, None, is_damage)
             return
         if not fragment.physical_rows and not _can_count(self.files, fragment):
             return
@@ -258,19 +213,15 @@ class _Fragment:
             yield Fault("deletion", shown(store, path), found[0], fragment.id, None, found[1])
 
 
-def data_key(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> tuple[object, ...]:
-    """Return what stands for the content of a data file."""
-    store, path = snapshot.data_file_place(file)
-    return ("data", store.root, path, file._replace(base_id=None), fragment.physical_rows)
-
-
 def look_at_data(snapshot: Snapshot, fragment: Fragment, file: DataFile, memory: Memory) -> Finding:
     """Return what is wrong with a data file."""
     is_thorough = memory.level >= Level.DATA
-    return memory.look(
-        data_key(snapshot, fragment, file),
-        lambda: check_data_file(snapshot, fragment, file, is_thorough=is_thorough),
-    )
+
+    def look() -> None:
+        if check_data_file(snapshot, fragment, file, is_thorough=is_thorough):
+            note_no_nulls(snapshot, fragment, file, memory)
+
+    return memory.look(data_key(snapshot, fragment, file), look)
 
 
 def _can_count(files: DataFiles, fragment: Fragment) -> bool:

@@ -1,4 +1,4 @@
-"""Run a cleanup after a commit when the config of the table asks for one.
+"""Run a cleanup after a commit when the config of the table requests one.
 
 ===================================  ===========================================================
 key of the config                    meaning
@@ -65,7 +65,7 @@ def clean_if_due(snapshot: Snapshot) -> None:
 
 
 def automatic_options(config: Mapping[str, str]) -> CleanupOptions:
-    """Return the cleanup that a config asks for.
+    """Return the cleanup that a config requests.
 
     Raises:
         InputError: a value is not understood.

@@ -1,4 +1,4 @@
-"""How is a table cleaned up, and what is told about it."""
+"""Options and results of a cleanup."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class CleanupOptions:
-    """Which versions stay, and how gently the rest goes."""
+    """Versions to keep, and how carefully the others are removed."""
 
     older_than: timedelta = timedelta(days=14)
     """Younger versions stay."""
@@ -31,10 +31,10 @@ class CleanupOptions:
     """Clean the histories of all branches, not only the one that is open."""
 
     clones: tuple[str, ...] = ()
-    """Addresses of shallow clones, whose files stay; nobody else knows of them."""
+    """Addresses of shallow clones, whose files stay; the table does not record its clones."""
 
     remove_damaged: bool = False
-    """Let versions go that cannot be read, but the latest; nobody knows which files they need."""
+    """Remove unreadable versions except the latest; the files they need are unknown."""
 
     files_per_second: float | None = None
     """How many files are removed in a second at most."""
@@ -79,7 +79,7 @@ class RemovedVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CleanupResult:
-    """What a cleanup removed, or would remove when it was only tried."""
+    """Result of a cleanup: what it removed, or with a dry run would remove."""
 
     is_dry_run: bool
     removed_versions: tuple[RemovedVersion, ...]
@@ -96,10 +96,10 @@ class CleanupResult:
 
     @property
     def files(self) -> int:
-        """How many files were removed."""
+        """Number of files removed."""
         return sum(amount.files for amount in self.removed.values())
 
     @property
     def bytes(self) -> int:
-        """How many bytes they had."""
+        """Total size of the removed files in bytes."""
         return sum(amount.bytes for amount in self.removed.values())

@@ -1,4 +1,4 @@
-"""What would a cleanup remove.
+"""Plan which versions and files a cleanup removes.
 
 1. List the files, then the versions: a file that is committed in between counts as needed.
 2. Decide for each version whether it stays; note the files of those that stay as needed, and of
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lancetable.commit.branching import leftovers
+from lancetable.commit.branch.branching import leftovers
 from lancetable.commit.leases import LEASES, Lease, active_leases, leases_of
 from lancetable.commit.refs import REFS, branch_folder
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
@@ -108,7 +108,7 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, now: float) -> Cle
     """Find out what a cleanup would remove at a time, given by the clock of the store.
 
     Raises:
-        CorruptError: a version cannot be read, so that nobody knows what it needs.
+        CorruptError: a version cannot be read, so the files it needs are unknown.
         InputError: versions are named that must stay, or a clone is not there.
         UnsupportedError: a version needs something of its writers that is not known.
     """
@@ -201,9 +201,9 @@ def _doomed(line: Line, found: Numbered) -> Doomed:
 
 
 def _note(plan: CleanupPlan, skimmed: Skimmed, *, follows: bool) -> None:
-    """Note the files of a version that goes; ``follows`` says that the one before was noted.
+    """Note the files of a version that goes; ``follows``: the one before was noted.
 
-    The files that it has from there need no second look, so that its transaction tells the rest.
+    The files that it shares with that one are known; its transaction names the others.
     That saves looking at all fragments of all versions. A small manifest is looked at faster than
     its transaction.
     """
@@ -218,7 +218,7 @@ def _note(plan: CleanupPlan, skimmed: Skimmed, *, follows: bool) -> None:
             return
     if follows:
         transaction = read_transaction(store, heading, info.path, data)
-        # Where base paths lead stands in the whole manifest only.
+        # Only the whole manifest holds the base paths.
         with contextlib.suppress(CorruptError):
             if transaction is not None and plan.known.add_made(brief, transaction.operation):
                 return

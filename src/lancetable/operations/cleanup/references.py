@@ -1,6 +1,6 @@
-"""Which files does a version need: all kinds, wherever they lie.
+"""List all files that a version needs, below any root.
 
-Files are told apart by the real place of the store that holds them and their path in it, so that
+Files are identified by the real place of the store that holds them and their path in it, so that
 a file of the main table is recognised when a branch or a clone refers to it over a base path.
 """
 
@@ -80,7 +80,7 @@ class References:
             self._add_index(snapshot, segment.uuid, segment.base_id)
 
     def add_made(self, snapshot: Snapshot, operation: Operation) -> bool:
-        """Add what a version brought, by its transaction; false when that does not tell."""
+        """Add the files of a version by its transaction; false when that does not name them."""
         fragments = made_fragments(operation)
         if fragments is None:
             return False

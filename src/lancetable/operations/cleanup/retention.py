@@ -1,8 +1,8 @@
-"""Which versions stay, and why.
+"""Decide which versions stay, and record the reason.
 
 A line is one history: the main one, or a branch. A version stays when it is the latest of its line,
-young, one of the last few, tagged, the beginning of a branch, open in the caller's hands, or under
-a lease of somebody at work.
+young, one of the last few, tagged, the beginning of a branch, open in the caller, or under a
+lease of another process.
 """
 
 from collections.abc import Iterator, Sequence
@@ -93,7 +93,7 @@ def skim(line: Line, info: VersionInfo) -> Skimmed:
     Raises:
         CorruptError: it is damaged.
         UnsupportedError: it uses a feature this release does not know.
-        StoreError: the store failed, which says nothing about the version.
+        StoreError: the store failed, which proves nothing about the version.
     """
     try:
         data = manifest_view(line.store, info)
@@ -106,7 +106,7 @@ def whole(skimmed: Skimmed, location: TableLocation) -> Snapshot:
     """Return a version of which the heading is known.
 
     Raises:
-        CorruptError: it is damaged, so that nobody knows which files it needs.
+        CorruptError: it is damaged, so the files it needs are unknown.
         UnsupportedError: it uses a feature this release does not know.
     """
     line, info = skimmed.line, skimmed.info
@@ -122,9 +122,9 @@ def open_version(line: Line, location: TableLocation, info: VersionInfo) -> Snap
     """Return one version of a line.
 
     Raises:
-        CorruptError: it is damaged, so that nobody knows which files it needs.
+        CorruptError: it is damaged, so the files it needs are unknown.
         UnsupportedError: it uses a feature this release does not know.
-        StoreError: the store failed, which says nothing about the version.
+        StoreError: the store failed, which proves nothing about the version.
     """
     return whole(skim(line, info), location)
 
@@ -144,7 +144,7 @@ def _unreadable(
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What keeps versions of one line."""
+    """Reasons to keep versions of one line."""
 
     options: CleanupOptions
     now: datetime
@@ -162,7 +162,7 @@ class Retention:
         if certain is not None:
             return certain
         if self.options.versions is not None:
-            return None if version in self.options.versions else "not asked for"
+            return None if version in self.options.versions else "not requested"
         if version in self.last:
             return f"one of the last {self.options.keep_last}"
         made = timestamp or datetime.fromtimestamp(found.modified, UTC)

@@ -3,9 +3,9 @@
 1. Plan (:mod:`.plan`).
 2. Wait a moment when versions that go were replaced just now. A commit under way may not know
    their followers yet; were their names free, it would take one of them for the next version.
-3. Remove the manifests of versions that go, oldest first: from then on nobody finds them, and a
+3. Remove the manifests of versions that go, oldest first: from then on no reader finds them, and a
    version that can be listed can always be read, wherever a crash strikes.
-4. Look at tags, branches and leases once more. Whoever names a version writes the name first and
+4. Look at tags, branches and leases once more. A writer names a version first and
    then looks for the manifest, so that one of the two notices the other: a version that was named
    while its manifest went gets its manifest back.
 5. Look at versions once more; the files of those that came, or whose manifests the store did not
@@ -37,7 +37,7 @@ from lancetable.operations.cleanup.retention import (
     named_versions,
     open_version,
 )
-from lancetable.operations.runner import Runner, Threads
+from lancetable.operations.run.runner import Runner, Threads
 from lancetable.store import spread
 from lancetable.store.links import real_root, remove_if_empty
 
@@ -59,10 +59,10 @@ def cleanup(
     dry_run: bool = False,
     runner: Runner = MANY,
 ) -> CleanupResult:
-    """Remove what a table does not need any more, or tell what that would be.
+    """Remove what a table does not need any more, or report what would be removed.
 
     Raises:
-        CorruptError: a version cannot be read, so that nobody knows what it needs.
+        CorruptError: a version cannot be read, so the files it needs are unknown.
         InputError: versions are named that must stay, or a clone is not there.
     """
     if dry_run:

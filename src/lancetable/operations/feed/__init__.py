@@ -1,1 +1,1 @@
-"""What changed between two versions of a table, row by row."""
+"""Change feed: the rows that changed between two versions of a table."""

@@ -1,4 +1,4 @@
-"""Where were the columns of a version in an older one.
+"""Find the columns of a version in older versions.
 
 A feed shows all of its rows with the columns of its last version. From there the columns are
 followed back, one version at a time: by field id, which stays when a column is renamed; by name

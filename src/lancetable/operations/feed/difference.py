@@ -1,4 +1,4 @@
-"""Which rows differ between two neighbouring versions.
+"""Find the rows that differ between two neighbouring versions.
 
 1. Fragments that are the same in both are left out; so are rows that were only moved.
 2. Rows that only the older version has were removed, rows that only the newer has were added.
@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lancetable.commit.find import find_fragments, fragment_ids
-from lancetable.commit.lineage import matched_offsets
-from lancetable.commit.shared_ids import have_same_ids
+from lancetable.commit.apply.fragment_lookup import find_fragments, fragment_ids
+from lancetable.commit.apply.lineage import matched_offsets
+from lancetable.commit.apply.shared_ids import have_same_ids
+from lancetable.commit.rules.touched import touched
 from lancetable.commit.snapshot import Snapshot
-from lancetable.commit.touched import touched
 from lancetable.commit.transaction import (
     Append,
     Delete,
@@ -34,7 +34,7 @@ from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.format.manifest import Fragment
 from lancetable.format.manifest.flags import Feature
 from lancetable.fragment.files import DataFiles
-from lancetable.fragment.opened import OpenFragment
+from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.projection import LAST_UPDATED_AT, ROW_ID
 from lancetable.operations.feed.columns import Link, has_other_values, have_same_columns
 
@@ -57,7 +57,7 @@ class Portion(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """What a version took from the one before, and what it brought."""
+    """Rows that a version removed from the one before, and rows that it added."""
 
     removed: list[Portion]
     added: list[Portion]
@@ -112,13 +112,13 @@ def _is_stable(before: Side, after: Side) -> bool:
 
 
 def _check_moved(before: Snapshot, after: Snapshot) -> None:
-    """Check that as many rows arrived as left; what the transaction says of them may be older."""
+    """Check that as many rows arrived as left; the counts in the transaction may be older."""
     old_ids, new_ids = fragment_ids(before.manifest), fragment_ids(after.manifest)
     old = _live(find_fragments(before.manifest, sorted(old_ids - new_ids)).values())
     new = _live(find_fragments(after.manifest, sorted(new_ids - old_ids)).values())
     if old is not None and new is not None and old != new:
         raise CorruptError(
-            f"version {after.version} says that it moved rows, but {old} rows became {new}",
+            f"version {after.version} records only moved rows, but {old} rows became {new}",
             path=after.manifest_path,
         )
 
@@ -128,7 +128,7 @@ def _check_identities(before: Snapshot, after: Snapshot) -> None:
     if not have_same_ids(before.manifest, after.manifest):
         raise UnsupportedError(
             f"fragments of version {before.version} or {after.version} share ids and cannot be "
-            "followed from one to the other; ask for the changes before and after them"
+            "followed from one to the other; request the changes before and after them"
         )
 
 
@@ -144,9 +144,9 @@ def _live(fragments: Iterable[Fragment]) -> int | None:
 
 def _unknowable(snapshot: Snapshot) -> UnsupportedError:
     return UnsupportedError(
-        f"version {snapshot.version} does not say what it did, and without stable row ids it "
-        "cannot be told whether it changed rows or only moved them; ask for the changes before "
-        "and after it"
+        f"the operation of version {snapshot.version} is unknown, and without stable row ids "
+        "changed rows cannot be distinguished from moved ones; request the changes before and "
+        "after it"
     )
 
 
@@ -189,7 +189,7 @@ class _Comparison:
         new_ids = fragment_ids(self.after.snapshot.manifest)
         both = old_ids & new_ids
         if isinstance(self.operation, Overwrite):
-            # Old releases counted fragments from 0 again, so that an id says nothing here.
+            # Old releases counted fragments from 0 again, so that an id proves nothing here.
             both = frozenset()
         elif isinstance(self.operation, Append | Delete | Update) and self.is_alike:
             both &= touched(self.operation).updated
@@ -221,7 +221,7 @@ class _Comparison:
             self.added.append(_portion(new, offsets, updated=True))
 
     def _matched(self, fragment: Fragment, rows: int) -> Mask:
-        """Return the rows that an update says it changed; all when it does not say."""
+        """Return the rows that an update recorded as changed; all when it recorded none."""
         matched = np.ones(rows, np.bool_)
         if isinstance(self.operation, Update):
             offsets = matched_offsets(
@@ -279,7 +279,7 @@ def _sequences(snapshot: Snapshot, portions: Sequence[Portion]) -> _Sequences:
         stored = fragment.sequence(ROW_ID)
         if stored is None:
             raise CorruptError(
-                f"fragment {portion.fragment.id} has no row ids, but the table says it has",
+                f"fragment {portion.fragment.id} has no row ids, but the table has stable row ids",
                 path=snapshot.manifest_path,
             )
         ids.append(stored[portion.offsets[chosen]])

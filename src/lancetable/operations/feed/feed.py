@@ -4,7 +4,7 @@
 2. For each version, oldest first, find the rows it took away and brought (:mod:`.difference`).
 3. Cut them into tasks, one fragment each (:mod:`.task`), removed rows first.
 
-Planning reads manifests and deletion files, never data; it goes on as tasks are asked for.
+Planning reads manifests and deletion files, never data; it goes on as tasks are requested.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from lancetable.errors import InputError, VersionNotFoundError
 from lancetable.operations.feed.columns import Link, earlier, links_of, readable
 from lancetable.operations.feed.difference import Portion, Side, difference
 from lancetable.operations.feed.task import ADDED_FIELDS, ChangeTask
-from lancetable.operations.parts import part_of
+from lancetable.operations.rows.parts import part_of
 from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanOptions, ScanRequest
 
@@ -70,7 +70,7 @@ class Changes:
 
     @property
     def to_version(self) -> int:
-        """The last version whose changes are told."""
+        """The last version whose changes are included."""
         return self._snapshot.version
 
     @cached_property
@@ -167,7 +167,7 @@ class Changes:
             return load(latest.location, version=version, branch=branch)
         except VersionNotFoundError as cause:
             raise VersionNotFoundError(
-                f"the changes of version {needed_for} cannot be told without version {version}, "
+                f"the changes of version {needed_for} cannot be read without version {version}, "
                 f"and {cause}"
             ) from None
 

@@ -1,4 +1,4 @@
-"""What one task of a change feed reads: changed rows of one fragment of one version.
+"""Task of a change feed: read changed rows of one fragment of one version.
 
 A task is a small value that can be sent anywhere; reading it needs nothing but the table's files.
 """
@@ -14,7 +14,7 @@ import pyarrow as pa
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import UnsupportedError
 from lancetable.fragment.readers import Readers
-from lancetable.operations.parts import cut_offsets, read_rows
+from lancetable.operations.rows.parts import cut_offsets, read_rows
 from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanRequest
 from lancetable.scan.result import table_of
@@ -55,7 +55,7 @@ class ChangeTask:
 
     @property
     def rows(self) -> int:
-        """How many rows the task gives."""
+        """Number of rows of the task."""
         return len(self.offsets)
 
     @property
@@ -109,7 +109,7 @@ class ChangeTask:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
             raise UnsupportedError(
                 f"column {field.name!r} of version {self.part.version} is {column.type}, which "
-                f"cannot be shown as the {field.type} it became later; ask for the changes up to "
+                f"cannot be shown as the {field.type} it became later; request the changes up to "
                 f"version {self.commit_version - 1} with a table opened there, or leave the "
                 "column out"
             ) from None

@@ -5,11 +5,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.errors import UnsupportedError
-from lancetable.format.encoding.build.blocks import FixedValues
+from lancetable.format.encoding.build.blocks import FixedValues, PageDraft
 from lancetable.format.encoding.build.codec import encode_blob_layout
 from lancetable.format.encoding.build.fullzip import build_fullzip
 from lancetable.format.encoding.build.miniblock import build_miniblock
-from lancetable.format.encoding.build.page import PageDraft
 from lancetable.format.encoding.build.shred import Shredded
 from lancetable.format.encoding.build.values import encode_flat
 from lancetable.format.encoding.compressions.flat import Flat

@@ -1,5 +1,6 @@
 """The memory of Arrow arrays as plain numbers and bytes, ready to be encoded."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,3 +92,11 @@ def bool_bits(array: pa.Array) -> Bytes:
 def list_items(array: pa.Array, size: int) -> pa.Array:
     """Return the items of lists of fixed size, also those under nulls."""
     return array.values.slice(array.offset * size, len(array) * size)
+
+
+class PageDraft(NamedTuple):
+    """The buffers of a page and the message that describes them."""
+
+    rows: int
+    buffers: Sequence[Bytes]
+    description: bytes

@@ -20,6 +20,7 @@ from lancetable.errors import UnsupportedError
 from lancetable.format.encoding.base import Bytes
 from lancetable.format.encoding.build.blocks import (
     FixedValues,
+    PageDraft,
     VariableValues,
     bool_bits,
     bool_bytes,
@@ -30,11 +31,10 @@ from lancetable.format.encoding.build.coder import TextCoder
 from lancetable.format.encoding.build.compress import compress_chunks, compress_values
 from lancetable.format.encoding.build.constant import build_constant, build_nulls
 from lancetable.format.encoding.build.dictionary import dictionary_of, try_dictionary
+from lancetable.format.encoding.build.field_options import Knobs
 from lancetable.format.encoding.build.fullzip import build_fullzip
-from lancetable.format.encoding.build.knobs import Knobs
 from lancetable.format.encoding.build.lists import holds_bits, lists_per_chunk, lists_per_value
 from lancetable.format.encoding.build.miniblock import build_miniblock
-from lancetable.format.encoding.build.page import PageDraft
 from lancetable.format.encoding.build.shred import Shredded
 from lancetable.format.encoding.build.split import is_crowded, split_rows
 from lancetable.format.encoding.build.structs import packed_rows, zipped_rows

@@ -22,7 +22,7 @@ from lancetable.format.encoding.compressions.packed_struct import (
 )
 from lancetable.format.encoding.compressions.rle import Rle
 from lancetable.format.encoding.compressions.variable import Variable
-from lancetable.format.encoding.entries import Layout
+from lancetable.format.encoding.layout import Layout
 from lancetable.format.encoding.layouts.constant import ConstantPage
 from lancetable.format.encoding.layouts.fullzip import FullZip
 from lancetable.format.encoding.layouts.miniblock import MiniBlock

@@ -7,8 +7,8 @@ import zstandard
 from lancetable.format.encoding.base import Bytes
 from lancetable.format.encoding.blocks import Compression
 from lancetable.format.encoding.build.blocks import VariableValues
+from lancetable.format.encoding.build.field_options import Knobs
 from lancetable.format.encoding.build.fullzip import joined_values, split_values
-from lancetable.format.encoding.build.knobs import Knobs
 from lancetable.format.encoding.build.shred import Shredded
 from lancetable.format.encoding.build.values import ChunkedValues
 from lancetable.format.encoding.compressions.general import General

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from lancetable.format.encoding.base import Bytes
 from lancetable.format.encoding.build.blocks import fixed_values, variable_values
-from lancetable.format.encoding.build.knobs import Knobs
+from lancetable.format.encoding.build.field_options import Knobs
 from lancetable.format.encoding.build.miniblock import DictionaryDraft
 from lancetable.format.encoding.build.shred import Shredded, valid_mask
 from lancetable.format.encoding.compressions.flat import Flat

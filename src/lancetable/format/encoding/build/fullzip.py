@@ -6,9 +6,8 @@ import numpy as np
 
 from lancetable.format.encoding.base import Bytes, Integers, Levels
 from lancetable.format.encoding.blocks import Compression
-from lancetable.format.encoding.build.blocks import FixedValues, VariableValues
+from lancetable.format.encoding.build.blocks import FixedValues, PageDraft, VariableValues
 from lancetable.format.encoding.build.codec import encode_layout
-from lancetable.format.encoding.build.page import PageDraft
 from lancetable.format.encoding.build.shred import Shredded
 from lancetable.format.encoding.layouts.fullzip import FullZip
 from lancetable.format.encoding.layouts.zipped import Zipped

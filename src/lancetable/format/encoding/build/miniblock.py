@@ -7,9 +7,9 @@ import numpy as np
 
 from lancetable.format.encoding.base import Bytes, Integers, Levels
 from lancetable.format.encoding.blocks import Compression
+from lancetable.format.encoding.build.blocks import PageDraft
 from lancetable.format.encoding.build.codec import encode_layout
 from lancetable.format.encoding.build.levels import encode_levels
-from lancetable.format.encoding.build.page import PageDraft
 from lancetable.format.encoding.build.shred import Shredded
 from lancetable.format.encoding.build.values import ChunkedValues
 from lancetable.format.encoding.kernels.compiled import LIBRARY
@@ -160,42 +160,15 @@ def _scatter(out: Bytes, places: Integers, pieces: Ragged, rooms: Integers) -> N
         )
         LIBRARY.scatter(out, np.ascontiguousarray(places), np.ascontiguousarray(rooms), source)
         return
-    alike = _scatter_alike(out, places, pieces, rooms)
     data, starts, sizes = pieces
     # Memory views copy short pieces faster than arrays do.
     target, content = out.data, np.ascontiguousarray(data).data
     for place, start, size, room in zip(
-        places[alike:].tolist(),
-        starts[alike:].tolist(),
-        sizes[alike:].tolist(),
-        rooms[alike:].tolist(),
-        strict=True,
+        places.tolist(), starts.tolist(), sizes.tolist(), rooms.tolist(), strict=True
     ):
         target[place : place + size] = content[start : start + size]
         if room > size:
             target[place + size : place + room] = _ZEROS[: room - size]
-
-
-def _scatter_alike(out: Bytes, places: Integers, pieces: Ragged, rooms: Integers) -> int:
-    """Copy the leading pieces that are equally long and equally far apart; return how many."""
-    data, starts, sizes = pieces
-    count = len(sizes)
-    while count > 1 and int(sizes[count - 1]) != int(sizes[0]):
-        count -= 1
-        if count < len(sizes) - 1:
-            return 0
-    size = int(sizes[0])
-    if count < 4 or size % 8 or (sizes[:count] != size).any() or int(rooms[0]) != size:
-        return 0
-    step, stride = int(starts[1] - starts[0]), int(places[1] - places[0])
-    if step != size or (np.diff(places[:count]) != stride).any() or int(starts[0]) % 8:
-        return 0
-    source = data[int(starts[0]) : int(starts[0]) + count * size].reshape(count, size)
-    target = np.lib.stride_tricks.as_strided(
-        out[int(places[0]) :], shape=(count, size), strides=(stride, 1)
-    )
-    target[...] = source
-    return count
 
 
 def _row_index(rep: Levels, edges: Integers, max_rep: int) -> Bytes:

@@ -13,10 +13,10 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from lancetable.format.encoding.build.blocks import PageDraft
 from lancetable.format.encoding.build.codec import encode_layout
 from lancetable.format.encoding.build.constant import LONGEST_INLINE, described, stored_value
-from lancetable.format.encoding.build.knobs import DEFAULT, Knobs
-from lancetable.format.encoding.build.page import PageDraft
+from lancetable.format.encoding.build.field_options import DEFAULT, Knobs
 from lancetable.format.encoding.compressions.flat import Flat
 from lancetable.format.encoding.compressions.variable import Variable
 from lancetable.format.encoding.layouts.chunks import ChunkShape

@@ -7,7 +7,7 @@ packed block.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,6 @@ from lancetable.format.encoding.kernels.bitpack import (
     pick,
     unpack_blocks,
     unpack_inline,
-    unpack_one,
 )
 from lancetable.format.encoding.kernels.compiled import LIBRARY, Library
 from lancetable.format.encoding.kernels.ragged import Ragged, check_inside, gather, join
@@ -42,8 +41,6 @@ class InlineBitpacking:
     """One packed block per chunk, its width in front."""
 
     bits: int
-
-    is_variable: ClassVar[bool] = False
 
     def describe(self) -> str:
         """Return the name and the uncompressed width."""
@@ -84,15 +81,6 @@ class InlineBitpacking:
         words, firsts, widths = prepared
         found = pick(words, firsts.take(chunk), widths.take(chunk), inside)
         return FixedWidth(found, self.bits // 8)
-
-    def pick(self, chunks: Chunks, chunk: int, inside: int) -> bytes:
-        """Return one value."""
-        piece = chunks.buffers[0].piece(chunk)
-        word = self.bits // 8
-        width = int.from_bytes(piece[:word].tobytes(), "little")
-        if len(piece) != word + 128 * width or width > self.bits or inside >= BLOCK:
-            raise CorruptError("a bit-packed chunk has not the size its width asks for")
-        return unpack_one(piece.data[word:], width, inside, self.bits).to_bytes(word, "little")
 
     def _widths(self, pieces: Ragged, counts: Integers) -> Integers:
         word = self.bits // 8

@@ -22,10 +22,10 @@ from lancetable.format.encoding.blocks import (
     FixedWidth,
     Repeated,
     VariableWidth,
+    for_chunks,
+    for_values,
 )
 from lancetable.format.encoding.kernels.ragged import Ragged
-
-Validities = tuple[npt.NDArray[np.bool_] | None, ...]
 
 
 class WideChunks(NamedTuple):
@@ -52,8 +52,7 @@ class FixedSizeList:
     @property
     def buffer_count(self) -> int:
         """The items and one bitmap per level that has one."""
-        count: int = getattr(self.inner, "buffer_count", 1)
-        return count + self.has_validity
+        return for_chunks(self.inner).buffer_count + self.has_validity
 
     def decode_chunks(self, chunks: Chunks) -> Block:
         """Decode the items of all chunks together."""
@@ -63,10 +62,7 @@ class FixedSizeList:
         if self.has_validity:
             validity = _bits(buffers[0].resized((counts + 7) // 8), counts)
             buffers = buffers[1:]
-        decode = getattr(self.inner, "decode_chunks", None)
-        if decode is None:
-            raise CorruptError(f"{self.describe()} cannot encode chunks")
-        items = decode(Chunks(buffers, counts))
+        items = for_chunks(self.inner).decode_chunks(Chunks(buffers, counts))
         return FixedSizeLists(self.dimension, items, validity, int(chunks.counts.sum()))
 
     def prepare(self, chunks: Chunks) -> "WideChunks | None":
@@ -109,10 +105,8 @@ class FixedSizeList:
         if stored.width % self.dimension:
             raise CorruptError("the width of a list is no multiple of its dimension")
         items = FixedWidth(stored.data, stored.width // self.dimension)
-        decode = getattr(self.inner, "decode_values", None)
-        if decode is None:
-            raise CorruptError(f"{self.describe()} cannot encode single values")
-        return FixedSizeLists(self.dimension, decode(items), None, len(stored))
+        decoded = for_values(self.inner).decode_values(items)
+        return FixedSizeLists(self.dimension, decoded, None, len(stored))
 
     def split(self, rows: Bytes, lists: int) -> Block:
         """Decode rows of bytes that each hold ``lists`` lists of this level."""
@@ -140,12 +134,8 @@ class FixedSizeList:
             return _row_bits(rows, items)
         if rows.shape[1] % items:
             raise CorruptError("the width of a list is no multiple of its dimension")
-        decode = getattr(self.inner, "decode_values", None)
-        if decode is None:
-            raise CorruptError(f"{self.describe()} cannot encode single values")
         plain = FixedWidth(np.ascontiguousarray(rows), rows.shape[1] // items)
-        block: Block = decode(plain)
-        return block
+        return for_values(self.inner).decode_values(plain)
 
 
 def _row_bits(rows: Bytes, each: int) -> Bits:

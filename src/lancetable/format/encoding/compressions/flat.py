@@ -1,7 +1,6 @@
 """Values as they are: ``n * bits`` bits, least significant bit first."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -16,8 +15,6 @@ class Flat:
     """Fixed-width values; ``bits`` is 1 or a multiple of 8."""
 
     bits: int
-
-    is_variable: ClassVar[bool] = False
 
     def describe(self) -> str:
         """Return the name and the width."""
@@ -54,14 +51,6 @@ class Flat:
             return Bits(np.packbits(found & 1, bitorder="little"), len(inside))
         width = self.bits // 8
         return FixedWidth(gather(prepared.data, starts + inside * width, width), width)
-
-    def pick(self, chunks: Chunks, chunk: int, inside: int) -> bytes:
-        """Return one value; a bit becomes a byte."""
-        piece = chunks.buffers[0].piece(chunk)
-        if self.bits == 1:
-            return b"\1" if int(piece[inside >> 3]) >> (inside & 7) & 1 else b"\0"
-        width = self.bits // 8
-        return piece[inside * width : (inside + 1) * width].tobytes()
 
     def widened(self, factor: int) -> "Flat":
         """Return the encoding that sees ``factor`` neighbouring values as one."""

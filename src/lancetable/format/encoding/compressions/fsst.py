@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
 
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Integers
@@ -13,14 +15,15 @@ from lancetable.format.encoding.blocks import (
     FixedWidth,
     VariableWidth,
     addressable,
-    picked_block,
+    for_chunks,
+    for_values,
 )
 from lancetable.format.encoding.kernels import fsst
 from lancetable.format.encoding.kernels.compiled import LIBRARY
 from lancetable.format.encoding.kernels.texts import TextChunks, decode_texts
 
 if TYPE_CHECKING:
-    from lancetable.format.encoding.blocks import Addressable, Pickable
+    from lancetable.format.encoding.blocks import Addressable
 
 FEW_VALUES = 32
 """Up to here single values are decoded faster one by one than as arrays."""
@@ -33,8 +36,6 @@ class Fsst:
     symbol_table: bytes
     inner: Compression
 
-    is_variable: ClassVar[bool] = True
-
     def describe(self) -> str:
         """Return the name and what is inside."""
         return f"fsst({self.inner.describe()})"
@@ -42,18 +43,14 @@ class Fsst:
     @property
     def buffer_count(self) -> int:
         """As many as the codes need."""
-        count: int = getattr(self.inner, "buffer_count", 1)
-        return count
+        return for_chunks(self.inner).buffer_count
 
     def decode_chunks(self, chunks: Chunks) -> Block:
         """Decode the codes of all chunks together."""
-        decode = getattr(self.inner, "decode_chunks", None)
-        if decode is None:
-            raise CorruptError(f"{self.describe()} cannot encode chunks")
         width = getattr(self.inner, "offset_bytes", 0)
         if LIBRARY is not None and width:
             return VariableWidth(*decode_texts(LIBRARY, [self.texts(chunks)], width))
-        return self._decoded(decode(chunks))
+        return self._decoded(for_chunks(self.inner).decode_chunks(chunks))
 
     def texts(self, chunks: Chunks) -> TextChunks:
         """Return chunks of coded text with what their codes stand for."""
@@ -69,17 +66,9 @@ class Fsst:
         """Decode single values."""
         return self._decoded(cast("Addressable", self.inner).gather(prepared, chunk, inside))
 
-    def pick(self, chunks: Chunks, chunk: int, inside: int) -> bytes:
-        """Decode one value."""
-        codes = cast("Pickable", self.inner).pick(chunks, chunk, inside)
-        return fsst.decode_value(fsst.parse_symbol_table(self.symbol_table), codes)
-
     def decode_values(self, stored: FixedWidth | VariableWidth) -> Block:
         """Decode values that were cut out already."""
-        decode = getattr(self.inner, "decode_values", None)
-        if decode is None:
-            raise CorruptError(f"{self.describe()} cannot encode single values")
-        return self._decoded(decode(stored))
+        return self._decoded(for_values(self.inner).decode_values(stored))
 
     def _decoded(self, codes: Block) -> Block:
         if not isinstance(codes, VariableWidth):
@@ -89,5 +78,7 @@ class Fsst:
             view = codes.data.data
             edges = pairwise(codes.offsets.tolist())
             values = [fsst.decode_value(table, bytes(view[a:b])) for a, b in edges]
-            return picked_block(values, is_variable=True)
+            offsets = np.zeros(len(values) + 1, np.int64)
+            np.cumsum([len(value) for value in values], out=offsets[1:])
+            return VariableWidth(offsets, np.frombuffer(b"".join(values), np.uint8))
         return VariableWidth(*fsst.decode(table, codes.offsets, codes.data))

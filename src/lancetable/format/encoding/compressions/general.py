@@ -10,7 +10,16 @@ import numpy as np
 
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Integers
-from lancetable.format.encoding.blocks import Block, Chunks, Compression, FixedWidth, VariableWidth
+from lancetable.format.encoding.blocks import (
+    Block,
+    Chunks,
+    Compression,
+    FixedWidth,
+    VariableWidth,
+    for_buffers,
+    for_chunks,
+    for_values,
+)
 from lancetable.format.encoding.kernels.compression import decompress
 from lancetable.format.encoding.kernels.ragged import Ragged
 
@@ -33,37 +42,30 @@ class General:
     @property
     def buffer_count(self) -> int:
         """As many as the inner encoding has."""
-        count: int = getattr(self.inner, "buffer_count", 1)
-        return count
+        return for_chunks(self.inner).buffer_count
 
     def decode_chunks(self, chunks: Chunks) -> Block:
         """Decompress the first buffer of each chunk, then decode all chunks together."""
-        decode = getattr(self.inner, "decode_chunks", None)
-        if decode is None:
-            raise CorruptError(f"{self.describe()} cannot encode chunks")
         first = self._decompressed(chunks.buffers[0], LARGEST_CHUNK)
-        block: Block = decode(Chunks((first, *chunks.buffers[1:]), chunks.counts))
-        return block
+        buffers = (first, *chunks.buffers[1:])
+        return for_chunks(self.inner).decode_chunks(Chunks(buffers, chunks.counts))
 
     def decode_blocks(self, pieces: Ragged, counts: Integers) -> Block:
         """Decompress each piece, then decode all together."""
-        decode = getattr(self.inner, "decode_blocks", None)
-        if decode is None:
-            raise CorruptError(f"{self.describe()} cannot encode a buffer of its own")
-        block: Block = decode(self._decompressed(pieces, LARGEST_VALUE), counts)
-        return block
+        inner = for_buffers(self.inner)
+        return inner.decode_blocks(self._decompressed(pieces, LARGEST_VALUE), counts)
 
     def decode_values(self, stored: FixedWidth | VariableWidth) -> Block:
         """Decompress every value."""
-        decode = getattr(self.inner, "decode_values", None)
-        if decode is None or not isinstance(stored, VariableWidth):
+        inner = for_values(self.inner)
+        if not isinstance(stored, VariableWidth):
             raise CorruptError(f"{self.describe()} cannot encode single values")
         pieces = Ragged(stored.data, stored.offsets[:-1], np.diff(stored.offsets))
         parts = self._parts(pieces, LARGEST_VALUE)
         offsets = np.zeros(len(parts) + 1, np.int64)
         np.cumsum([len(part) for part in parts], out=offsets[1:])
-        block: Block = decode(VariableWidth(offsets, np.frombuffer(b"".join(parts), np.uint8)))
-        return block
+        data = np.frombuffer(b"".join(parts), np.uint8)
+        return inner.decode_values(VariableWidth(offsets, data))
 
     def _parts(self, pieces: Ragged, limit: int) -> list[bytes]:
         view = pieces.data.data

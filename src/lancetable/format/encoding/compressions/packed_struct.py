@@ -21,6 +21,8 @@ from lancetable.format.encoding.blocks import (
     Structs,
     VariableWidth,
     addressable,
+    for_chunks,
+    for_values,
 )
 from lancetable.format.encoding.kernels.ragged import gather_slices
 
@@ -46,10 +48,7 @@ class PackedStruct:
 
     def decode_chunks(self, chunks: Chunks) -> Block:
         """Split the rows of all chunks into children."""
-        decode = getattr(self.inner, "decode_chunks", None)
-        if decode is None:
-            raise CorruptError(f"{self.describe()} cannot encode chunks")
-        return self._split(decode(chunks))
+        return self._split(for_chunks(self.inner).decode_chunks(chunks))
 
     def prepare(self, chunks: Chunks) -> object | None:
         """Let the rows be prepared."""
@@ -108,10 +107,7 @@ class VariablePackedStruct:
                 piece, cursor = _cut_variable(stored.data, cursor, ends, child.bits // 8)
             else:
                 piece, cursor = _cut_fixed(stored.data, cursor, ends, child.bits // 8)
-            decode = getattr(child.encoding, "decode_values", None)
-            if decode is None:
-                raise CorruptError(f"{child.encoding.describe()} cannot encode single values")
-            blocks.append(decode(piece))
+            blocks.append(for_values(child.encoding).decode_values(piece))
         if (cursor != ends).any():
             raise CorruptError("a row of a packed struct is longer than its children")
         return Structs(tuple(blocks), len(ends))

@@ -12,7 +12,7 @@ bytes. As a buffer of its own:
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +30,6 @@ class Variable:
     """Variable-width values; ``bits`` is the width of an offset, 32 or 64."""
 
     bits: int
-
-    is_variable: ClassVar[bool] = True
 
     def describe(self) -> str:
         """Return the name and the width of the offsets."""
@@ -88,17 +86,6 @@ class Variable:
         if (first > last).any() or (last > prepared.sizes[chunk]).any() or (first < 0).any():
             raise CorruptError("the offsets of a chunk point outside its bytes")
         return VariableWidth(*gather_slices(prepared.data, starts + first, starts + last))
-
-    def pick(self, chunks: Chunks, chunk: int, inside: int) -> bytes:
-        """Return one value."""
-        piece = chunks.buffers[0].piece(chunk)
-        size = self.bits // 8
-        edges = piece[inside * size : (inside + 2) * size].tobytes()
-        first = int.from_bytes(edges[:size], "little")
-        last = int.from_bytes(edges[size:], "little")
-        if not len(edges) == 2 * size <= first <= last <= len(piece):
-            raise CorruptError("the offsets of a chunk point outside its bytes")
-        return piece[first:last].tobytes()
 
     def decode_blocks(self, pieces: Ragged, counts: Integers) -> Block:
         """Decode stand-alone buffers."""

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Bytes, Integers
-from lancetable.format.encoding.kernels.compiled import LIBRARY
-from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address, declare
+from lancetable.format.encoding.kernels.compiled import DLL, LIBRARY
+from lancetable.format.encoding.kernels.foreign import address
 from lancetable.format.encoding.kernels.ragged import Ragged, check_inside, empty_bytes, join
 
 BLOCK = 1024
@@ -72,7 +72,7 @@ def unpack_inline(pieces: Ragged, counts: Integers, bits: int) -> Words | None:
     Raises:
         CorruptError: a block is not what its width says.
     """
-    if _INLINE is None:
+    if DLL is None:
         return None
     data, starts, sizes = (np.ascontiguousarray(each) for each in pieces)
     total = int(counts.sum())
@@ -80,7 +80,9 @@ def unpack_inline(pieces: Ragged, counts: Integers, bits: int) -> Words | None:
         raise CorruptError(_DAMAGES[-1])
     out = empty_bytes(total * bits // 8)
     places = address(starts), address(sizes), address(np.ascontiguousarray(counts))
-    outcome = _INLINE(address(data), len(data), *places, len(starts), bits, address(out), total)
+    outcome = DLL.lt_unpack_inline(
+        address(data), len(data), *places, len(starts), bits, address(out), total
+    )
     if outcome:
         raise CorruptError(_DAMAGES[outcome].format(bits))
     words: Words = out.view(WORDS[bits])
@@ -227,38 +229,3 @@ def pick(words: Words, firsts: Integers, widths: Integers, inside: Integers) -> 
     low |= words.take(place, mode="clip") << (words.dtype.type(bits) - shift)
     low &= _masks(bits).take(widths)
     return low
-
-
-def unpack_one(block: memoryview, width: int, inside: int, bits: int) -> int:
-    """Return one value of one block; ``block`` starts at the packed words."""
-    if width == 0:
-        return 0
-    group, lane = divmod(inside % 128, BLOCK // bits)
-    row = _ROW_OF_GROUP[bits][group] * 8 + inside // 128
-    word, shift = divmod(row * width, bits)
-    size = bits // 8
-    lanes = BLOCK // bits
-    at = (word * lanes + lane) * size
-    value = int.from_bytes(block[at : at + size], "little") >> shift
-    if shift + width > bits:
-        at += lanes * size
-        value |= int.from_bytes(block[at : at + size], "little") << (bits - shift)
-    return value & ((1 << width) - 1)
-
-
-_ROW_OF_GROUP = {
-    bits: {ORDER[eighth] * 16 * bits // BLOCK: eighth for eighth in range(bits // 8)}
-    for bits in WORDS
-}
-
-
-def _load() -> Any:  # noqa: ANN401 - a function of ctypes
-    if LIBRARY is None:
-        return None
-    name = "lt_unpack_inline"
-    arguments = (POINTER, COUNT) + (POINTER,) * 3 + (COUNT, COUNT, POINTER, COUNT)
-    declare(LIBRARY.dll, {name: (COUNT, arguments)})
-    return getattr(LIBRARY.dll, name)
-
-
-_INLINE = _load()

@@ -15,35 +15,25 @@ from typing import Any
 from lancetable.errors import UnsupportedError
 from lancetable.format.encoding.base import Bytes, Integers, Levels
 from lancetable.format.encoding.kernels.encoders import Encoders
-from lancetable.format.encoding.kernels.foreign import (
-    COUNT,
-    POINTER,
-    Array,
-    Signatures,
-    address,
-    declare,
-)
+from lancetable.format.encoding.kernels.foreign import Array, address
+from lancetable.format.encoding.kernels.records import RECORDS
+from lancetable.format.encoding.kernels.signatures import SIGNATURES
 
-ABI = 11
+ABI = 12
 FOLDER = __file__.replace("\\", "/").rpartition("/")[0]
 ENDING = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
 PATH = f"{FOLDER}/_kernels.{ENDING}"
 
-_SIGNATURES: Signatures = {
-    "lt_unpack": (None, (POINTER, POINTER, POINTER, COUNT, COUNT, POINTER)),
-    "lt_levels": (COUNT, (POINTER,) * 4 + (COUNT, COUNT, POINTER)),
-    "lt_join": (None, (POINTER, POINTER, POINTER, COUNT, POINTER)),
-    "lt_text_write": (
-        COUNT,
-        (POINTER,) * 4 + (COUNT, COUNT) + (POINTER,) * 3 + (COUNT, POINTER, COUNT),
-    ),
-    "lt_fsst_decode": (COUNT, (POINTER,) * 4 + (COUNT, POINTER, POINTER)),
-    "lt_lists": (COUNT, (POINTER, POINTER, COUNT) + (POINTER,) * 6),
-}
-
 
 class _OtherReleaseError(OSError):
     """There is a library, compiled from other sources than these."""
+
+
+def _has_own_records(dll: ctypes.CDLL) -> bool:
+    """Say whether the records of a library are as large as those in Python."""
+    sizes = ctypes.pointer(ctypes.c_int64.in_dll(dll, "lt_record_sizes"))
+    own = [*map(ctypes.sizeof, RECORDS.values()), 0]
+    return all(sizes[number] == size for number, size in enumerate(own))
 
 
 class Library(Encoders):
@@ -51,15 +41,20 @@ class Library(Encoders):
 
     def __init__(self, path: str) -> None:
         self._dll = ctypes.CDLL(path)
-        self._dll.lt_abi.restype = COUNT
-        if self._dll.lt_abi() != ABI:
+        self._declare("lt_abi")
+        if self._dll.lt_abi() != ABI or not _has_own_records(self._dll):
             raise _OtherReleaseError(f"{path} is of another release")
-        declare(self._dll, _SIGNATURES)
+        for name in SIGNATURES:
+            self._declare(name)
         super().__init__(self._dll)
+
+    def _declare(self, name: str) -> None:
+        function = getattr(self._dll, name)
+        function.restype, function.argtypes = SIGNATURES[name]
 
     @property
     def dll(self) -> ctypes.CDLL:
-        """The library itself, for the functions that other modules describe."""
+        """The library itself, all of whose functions are declared."""
         return self._dll
 
     def unpack(self, data: Bytes, starts: Integers, widths: Integers, out: Array) -> None:
@@ -179,20 +174,14 @@ def _load() -> Library | None:
                 " install the package again, or unset LANCETABLE_KERNELS"
             ) from cause
         if isinstance(cause, _OtherReleaseError):
-            text = f"{cause}, so NumPy does its work: install the package again, or `make kernels`"
+            remedy = "install the package again, or run `python hatch_build.py` in its source tree"
+            text = f"{cause}, so NumPy does its work: {remedy}"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
         return None
 
 
 LIBRARY = _load()
-
-
-def declared(signatures: Signatures) -> Any:  # noqa: ANN401 - a library of ctypes
-    """Return the library with some functions described; None when NumPy does their work."""
-    if LIBRARY is None:
-        return None
-    declare(LIBRARY.dll, signatures)
-    return LIBRARY.dll
-
+DLL: Any = None if LIBRARY is None else LIBRARY.dll
+"""The functions for the modules that call them with addresses; None when NumPy does their work."""
 
 NAME = "numpy" if LIBRARY is None else "c"

@@ -17,7 +17,7 @@ import pyarrow as pa
 import zstandard
 
 from lancetable.errors import CorruptError, ShortageError, UnsupportedError
-from lancetable.format.limits import decode_limits
+from lancetable.format.limits import read_limits
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _UNUSED_DESCRIPTOR_BIT = 0x10
@@ -61,7 +61,7 @@ def decompress(scheme: str, data: memoryview, limit: int) -> bytes:
 def _check_limit(length: int, limit: int) -> None:
     if length > limit:
         raise CorruptError(f"a compressed buffer claims {length} bytes, at most {limit} can be")
-    decode_limits().check_buffer(length)
+    read_limits().check_buffer(length)
 
 
 def _is_bare_frame(data: memoryview) -> bool:

@@ -5,26 +5,7 @@ import ctypes
 import numpy as np
 
 from lancetable.format.encoding.base import Bytes, Integers
-from lancetable.format.encoding.kernels.foreign import (
-    COUNT,
-    POINTER,
-    Array,
-    Signatures,
-    address,
-    declare,
-)
-
-_SIGNATURES: Signatures = {
-    "lt_pack": (None, (POINTER, POINTER, POINTER, COUNT, COUNT, POINTER)),
-    "lt_scatter": (None, (POINTER,) * 6 + (COUNT,)),
-    "lt_text_chunks": (None, (POINTER,) * 4 + (COUNT, POINTER, POINTER, COUNT)),
-    "lt_fsst_room": (COUNT, (COUNT,)),
-    "lt_fsst_encode": (
-        COUNT,
-        (POINTER, POINTER, COUNT, POINTER, COUNT, POINTER, COUNT, POINTER, POINTER, POINTER),
-    ),
-    "lt_fsst_train": (COUNT, (POINTER, COUNT, POINTER, COUNT, POINTER, POINTER, POINTER)),
-}
+from lancetable.format.encoding.kernels.foreign import Array, address
 
 
 class Encoders:
@@ -32,7 +13,6 @@ class Encoders:
 
     def __init__(self, dll: ctypes.CDLL) -> None:
         self._encode = dll
-        declare(dll, _SIGNATURES)
 
     def pack(self, values: Array, starts: Integers, widths: Integers, out: Bytes) -> None:
         """Pack blocks of 1024 values; block i goes to ``out[starts[i]:]``."""

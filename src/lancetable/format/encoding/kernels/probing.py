@@ -11,16 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lancetable.format.encoding.base import Bytes, Integers
-from lancetable.format.encoding.kernels.compiled import declared
-from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address
+from lancetable.format.encoding.kernels.compiled import DLL
+from lancetable.format.encoding.kernels.foreign import address
 
 Codes: TypeAlias = npt.NDArray[np.uint64]
 
-_SIGNATURES = {
-    "lt_mark": (None, (POINTER, COUNT, POINTER, COUNT)),
-    "lt_probe": (COUNT, (POINTER, COUNT, POINTER, COUNT, POINTER)),
-    "lt_mark_keys": (None, (POINTER, COUNT, POINTER, POINTER, COUNT)),
-}
 _SALTS = np.array(
     [
         *(0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D),
@@ -45,19 +40,19 @@ class Marks(NamedTuple):
 def marks_of(codes: Codes, digits: int) -> Marks:
     """Return the marks of numbers; ``digits`` is at least 3."""
     mask = (1 << digits) - 1
-    if _DLL is None:
+    if DLL is None:
         flags = np.zeros(1 << digits, np.bool_)
         flags[codes & np.uint64(mask)] = True
         return Marks(np.packbits(flags, bitorder="little"), digits)
     bits = np.zeros(1 << (digits - 3), np.uint8)
     whole = np.ascontiguousarray(codes)
-    _DLL.lt_mark(address(whole), len(whole), address(bits), mask)
+    DLL.lt_mark(address(whole), len(whole), address(bits), mask)
     return Marks(bits, digits)
 
 
 def probe(codes: Codes, marks: Marks) -> Integers:
     """Return the places of the codes whose low digits are marked."""
-    if _DLL is None:
+    if DLL is None:
         # Signed indices within bounds are taken as they are; others would be copied and checked.
         low = (codes & np.uint64(marks.mask)).view(np.int64)
         found = np.take(marks.bits, low >> 3, mode="wrap") >> (low & 7).astype(np.uint8)
@@ -65,7 +60,7 @@ def probe(codes: Codes, marks: Marks) -> Integers:
     # One place more than may be found: the last code is written before it is looked at.
     places = np.empty(len(codes) + 1, np.int64)
     whole, bits = np.ascontiguousarray(codes), np.ascontiguousarray(marks.bits)
-    count = _DLL.lt_probe(address(whole), len(whole), address(bits), marks.mask, address(places))
+    count = DLL.lt_probe(address(whole), len(whole), address(bits), marks.mask, address(places))
     return places[:count].copy() if count < len(codes) // 2 else places[:count]
 
 
@@ -74,9 +69,9 @@ def mark_keys(words: npt.NDArray[np.uint32], hashes: Codes) -> None:
     if not len(hashes):
         return
     by_block = words.reshape(-1, 8)
-    if _DLL is not None:
+    if DLL is not None:
         whole = np.ascontiguousarray(hashes)
-        _DLL.lt_mark_keys(
+        DLL.lt_mark_keys(
             address(whole), len(whole), address(_SALTS), address(by_block), len(by_block)
         )
         return
@@ -84,6 +79,3 @@ def mark_keys(words: npt.NDArray[np.uint32], hashes: Codes) -> None:
     bits = np.uint32(1) << ((hashes.astype(np.uint32) * _SALTS[:, None]) >> np.uint32(27))
     firsts = np.flatnonzero(np.concatenate(([True], block[1:] != block[:-1])))
     by_block[block[firsts]] |= np.bitwise_or.reduceat(bits, firsts, axis=1).T
-
-
-_DLL = declared(_SIGNATURES)

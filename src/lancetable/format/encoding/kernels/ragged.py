@@ -88,41 +88,12 @@ def join(pieces: Ragged) -> Bytes:
     if LIBRARY is not None:
         LIBRARY.join(data, np.ascontiguousarray(starts), np.ascontiguousarray(sizes), out)
         return out
-    done = _join_alike(pieces, out)
-    first = int(sizes[:done].sum())
-    for start, stop in zip(starts[done:].tolist(), ends[done:].tolist(), strict=True):
+    first = 0
+    for start, stop in zip(starts.tolist(), ends.tolist(), strict=True):
         last = first + stop - start
         out[first:last] = data[start:stop]
         first = last
     return out
-
-
-def _join_alike(pieces: Ragged, out: Bytes) -> int:
-    """Copy the leading pieces that are equally long and equally far apart; return how many."""
-    data, starts, sizes = pieces
-    step = int(starts[1] - starts[0])
-    size = int(sizes[0])
-    unlike = np.flatnonzero((np.diff(starts) != step) | (sizes[1:] != size))
-    alike = int(unlike[0]) + 1 if len(unlike) else len(starts)
-    if alike < 4 or step < size:
-        return 0
-    first = int(starts[0])
-    view = np.lib.stride_tricks.as_strided(
-        data[first:], shape=(alike, size), strides=(step, 1), writeable=False
-    )
-    target = out[: alike * size].reshape(alike, size)
-    word = 8 if size % 8 == 0 and step % 8 == 0 else 1
-    if word == 8:
-        words = np.lib.stride_tricks.as_strided(
-            data[first : first + 8].view(np.uint64),
-            shape=(alike, size // 8),
-            strides=(step, 8),
-            writeable=False,
-        )
-        target.view(np.uint64)[...] = words
-    else:
-        target[...] = view
-    return alike
 
 
 def gather(data: Bytes, positions: Integers, width: int) -> npt.NDArray[Any]:

@@ -9,13 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from lancetable.format.encoding.base import Bytes, Integers
-from lancetable.format.encoding.kernels.compiled import declared
-from lancetable.format.encoding.kernels.foreign import COUNT, POINTER, address
+from lancetable.format.encoding.kernels.compiled import DLL
+from lancetable.format.encoding.kernels.foreign import address
 
-_SIGNATURES = {
-    "lt_chunk_table": (COUNT, (POINTER,) + (COUNT,) * 4 + (POINTER,) * 3),
-    "lt_row_index": (COUNT, (POINTER, COUNT, COUNT, POINTER)),
-}
 _DAMAGED = -2
 
 
@@ -34,13 +30,13 @@ class ChunkTable(NamedTuple):
 def chunk_table(words: Bytes, width: int, items: int, size: int) -> ChunkTable | None:
     """Read the words of a page's chunks, which hold ``items`` values in ``size`` bytes."""
     chunks = len(words) // width
-    if _DLL is None or not chunks:
+    if DLL is None or not chunks:
         return None
     # One piece of memory: getting it costs more than filling it.
     whole = np.empty(3 * chunks + 2, np.int64)
     starts, firsts = whole[: chunks + 1], whole[chunks + 1 : 2 * chunks + 2]
     at = address(whole)
-    alike = _DLL.lt_chunk_table(
+    alike = DLL.lt_chunk_table(
         address(words),
         chunks,
         width,
@@ -57,12 +53,9 @@ def chunk_table(words: Bytes, width: int, items: int, size: int) -> ChunkTable |
 
 def row_firsts(data: Bytes, chunks: int, rows: int) -> Integers | None:
     """Read a repetition index: how many rows start before each chunk, and all of them."""
-    if _DLL is None or len(data) != chunks * 16:
+    if DLL is None or len(data) != chunks * 16:
         return None
     firsts = np.empty(chunks + 1, np.int64)
-    if _DLL.lt_row_index(address(data), chunks, rows, address(firsts)) == _DAMAGED:
+    if DLL.lt_row_index(address(data), chunks, rows, address(firsts)) == _DAMAGED:
         return None
     return firsts
-
-
-_DLL = declared(_SIGNATURES)

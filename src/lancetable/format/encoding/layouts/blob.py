@@ -11,7 +11,7 @@ import numpy as np
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Page, Reading, Rows
 from lancetable.format.encoding.blocks import Structs, fixed_words
-from lancetable.format.encoding.entries import Entries, Layout, OpenPage
+from lancetable.format.encoding.layout import Entries, Layout, OpenPage
 from lancetable.format.encoding.repdef import Layers
 
 
@@ -38,10 +38,6 @@ class OpenBlobPage:
 
     inner: OpenPage
     layers: Layers
-
-    def cell(self, row: int) -> bytes | None:
-        """A blob is never a plain value."""
-        return None
 
     def read(self, rows: Rows) -> Reading[Entries]:
         """Read positions and sizes, and the nulls that hide in them."""

@@ -17,7 +17,11 @@ import numpy.typing as npt
 
 from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import Bytes, Integers, Levels
-from lancetable.format.encoding.blocks import Compression, fixed_words
+from lancetable.format.encoding.blocks import (
+    Compression,
+    fixed_words,
+    for_buffers,
+)
 from lancetable.format.encoding.kernels.ragged import Ragged
 
 
@@ -107,10 +111,8 @@ def _levels(
 ) -> Levels | None:
     if compression is None or pieces is None:
         return None
-    decode = getattr(compression, "decode_blocks", None)
-    if decode is None:
-        raise CorruptError(f"{compression.describe()} cannot encode levels")
-    words = fixed_words(decode(pieces, counts), "levels")
+    levels = for_buffers(compression, "levels").decode_blocks(pieces, counts)
+    words = fixed_words(levels, "levels")
     if words.dtype.itemsize != 2 or len(words) != int(counts.sum()):
         raise CorruptError("the levels of a page are not 16 bits each")
     return words

@@ -28,7 +28,7 @@ from lancetable.format.encoding.blocks import (
     decode_one,
     fixed_words,
 )
-from lancetable.format.encoding.entries import Entries
+from lancetable.format.encoding.layout import Entries
 from lancetable.format.encoding.repdef import Layers, check_levels, visible
 
 
@@ -82,7 +82,8 @@ class OpenConstantPage:
         self._rep = rep
         self._def = def_
         self._starts = None
-        self._cell = _bytes_of(value) if rep is None and def_ is None else None
+        self.plain_value = _bytes_of(value) if rep is None and def_ is None else None
+        """The bytes of the value of a page without levels."""
         if rep is not None:
             self._starts = np.append(np.flatnonzero(rep == layers.max_rep), len(rep))
             if len(self._starts) - 1 != rows or (rows and self._starts[0] != 0):
@@ -106,10 +107,6 @@ class OpenConstantPage:
         shown = visible(def_, self._layers)
         values = count if shown is None else int(shown.sum())
         return Entries(Repeated(self._value, values), rep, def_, slice(0, count))
-
-    def cell(self, row: int) -> bytes | None:
-        """Return the one value of a page without levels."""
-        return self._cell
 
     def _entries(self, rows: Rows) -> Integers:
         starts = np.asarray(self._starts)

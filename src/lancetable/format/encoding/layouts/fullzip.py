@@ -22,12 +22,15 @@ from lancetable.format.encoding.base import Bytes, Integers, Levels, Page, Readi
 from lancetable.format.encoding.blocks import (
     Block,
     Compression,
+    FixedSizeLists,
     FixedWidth,
     Repeated,
+    Structs,
     VariableWidth,
+    for_values,
 )
-from lancetable.format.encoding.entries import Entries
 from lancetable.format.encoding.kernels.ragged import gather_slices
+from lancetable.format.encoding.layout import Entries
 from lancetable.format.encoding.layouts.zipped import (
     Zipped,
     control_words,
@@ -35,7 +38,6 @@ from lancetable.format.encoding.layouts.zipped import (
     walk_entries,
 )
 from lancetable.format.encoding.repdef import Layers, Mask, check_levels, visible
-from lancetable.format.encoding.spread import spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +101,6 @@ class OpenFullZip:
         if self._starts is None:
             return self._read_strided(rows)
         return self._read_indexed(rows)
-
-    def cell(self, row: int) -> bytes | None:
-        """Cut one value out of mapped bytes without levels."""
-        stride = self._zipped.stride
-        if self._starts is not None or self._data is None or self._zipped.control_bytes:
-            return None
-        return self._data[row * stride : (row + 1) * stride].tobytes()
 
     @property
     def is_strided(self) -> bool:
@@ -178,9 +173,7 @@ class OpenFullZip:
 
     def _entries(self, stored: FixedWidth | VariableWidth, words: Integers | None) -> Entries:
         layout, zipped = self._layout, self._zipped
-        decode = getattr(layout.values, "decode_values", None)
-        if decode is None:
-            raise CorruptError(f"{layout.values.describe()} cannot encode single values")
+        decode = for_values(layout.values).decode_values
         rep = def_ = None
         if words is not None:
             rep, def_ = zipped.repetition(words), zipped.definition(words)
@@ -242,3 +235,27 @@ def _value_edges(
 
 def _only(stored: VariableWidth, shown: Mask) -> VariableWidth:
     return VariableWidth(np.append(stored.offsets[:-1][shown], stored.offsets[-1]), stored.data)
+
+
+def spread(block: Block, shown: Mask) -> Block:
+    """Return a block with one slot per mask entry; slots that are not shown are empty."""
+    match block:
+        case VariableWidth(offsets, data):
+            place = np.zeros(len(shown) + 1, np.int64)
+            np.cumsum(shown, out=place[1:])
+            return VariableWidth(offsets[place], data)
+        case FixedWidth(data, width):
+            out = np.zeros((len(shown), width), np.uint8)
+            out[shown] = data.reshape(-1).view(np.uint8).reshape(-1, width)
+            return FixedWidth(out, width)
+        case Structs(children, _):
+            return Structs(tuple(spread(child, shown) for child in children), len(shown))
+        case FixedSizeLists(dimension, items, validity, _):
+            each = np.repeat(shown, dimension)
+            spread_validity = None
+            if validity is not None:
+                spread_validity = np.zeros(len(each), np.bool_)
+                spread_validity[each] = validity
+            return FixedSizeLists(dimension, spread(items, each), spread_validity, len(shown))
+        case _:
+            raise CorruptError("values of a page cannot be laid out between nulls")

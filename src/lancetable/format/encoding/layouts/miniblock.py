@@ -32,25 +32,22 @@ from lancetable.format.encoding.blocks import (
     Chunks,
     Compression,
     Indices,
-    Pickable,
     RunBlock,
     RunCompression,
     addressable,
     decode_one,
     fixed_words,
+    for_chunks,
     in_runs,
-    pickable,
-    picked_block,
 )
-from lancetable.format.encoding.entries import Entries
 from lancetable.format.encoding.kernels.tables import ChunkTable, chunk_table
+from lancetable.format.encoding.layout import Entries
 from lancetable.format.encoding.layouts.chunks import ChunkShape, Parts, decode_levels, take_apart
 from lancetable.format.encoding.layouts.rowindex import RowIndex, parse_row_index
 from lancetable.format.encoding.listscan import ListChunks, can_scan, scan_lists
 from lancetable.format.encoding.repdef import Layers, Mask, check_levels, visible
 
 LARGEST_CHUNK_VALUES = 1 << 15
-FEW_ROWS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,17 +158,11 @@ class MiniBlockPage:
         self._shift = max(self._uniform.bit_length() - 1, 0) if len(self._counts) > 1 else 0
         self._parts: Parts | None = None
         self._prepared: object | None = None
-        self._has_more_than_values = (
-            layout.shape.def_ is not None or layout.layers.max_rep > 0 or tables.items is not None
-        )
-        self._picks = pickable(layout.values) if is_mapped else None
 
     def read(self, rows: Rows) -> Reading[Entries]:
         """Read rows of the page."""
         if self._layout.layers.max_rep:
             return self._read_lists(rows)
-        if len(rows) <= FEW_ROWS and self._picks is not None:
-            return self._read_few(rows, self._picks)
         if isinstance(rows, range):
             return self._read_range(rows)
         return self._read_many(rows)
@@ -184,15 +175,6 @@ class MiniBlockPage:
         runs = values.runs_of_chunks(Chunks(parts.buffers, self._counts[numbers]))
         skipped = int(self._firsts[first])
         return runs, slice(rows.start - skipped, rows.stop - skipped)
-
-    def cell(self, row: int) -> bytes | None:
-        """Find one value in mapped chunks that were taken apart before."""
-        parts, values = self._parts, self._picks
-        if parts is None or values is None or self._has_more_than_values:
-            return None
-        chunk = self._chunk_of(row)
-        inside = row - chunk * self._uniform if self._uniform else row - int(self._firsts[chunk])
-        return values.pick(Chunks(parts.buffers, self._counts), chunk, inside)
 
     @property
     def shift(self) -> int:
@@ -214,30 +196,6 @@ class MiniBlockPage:
         skipped = int(self._firsts[first])
         keep = slice(rows.start - skipped, rows.stop - skipped)
         return self._decode(parts, self._counts[numbers], keep)
-
-    def _read_few(self, rows: Rows, values: Pickable) -> Reading[Entries]:
-        """Find each value by itself; the bytes are mapped, so looking is free."""
-        parts = yield from self._all_parts()
-        chunks = Chunks(parts.buffers, self._counts)
-        found: list[bytes] = []
-        levels: list[int] = []
-        for row in rows:
-            chunk = self._chunk_of(int(row))
-            inside = int(row) - int(self._firsts[chunk])
-            found.append(values.pick(chunks, chunk, inside))
-            if self._layout.shape.def_ is not None:
-                levels.append(self._level_of(parts, chunk, inside))
-        block = picked_block(found, is_variable=values.is_variable)
-        def_ = np.array(levels, np.uint16) if levels else None
-        return Entries(self._looked_up(block), None, def_, slice(0, len(rows)))
-
-    def _level_of(self, parts: Parts, chunk: int, inside: int) -> int:
-        one = parts.pick(slice(chunk, chunk + 1))
-        _, def_ = decode_levels(self._layout.shape, one)
-        check_levels(None, def_, self._layout.layers)
-        if def_ is None or len(def_) != int(self._counts[chunk]):
-            raise CorruptError("the levels of a chunk do not match its number of values")
-        return int(def_[inside])
 
     def _read_many(self, rows: Integers) -> Reading[Entries]:
         chunk, inside = self._places_of(rows)
@@ -301,10 +259,8 @@ class MiniBlockPage:
         return Entries(self._block(parts, counts), None, None, slice(0, 0), scan)
 
     def _block(self, parts: Parts, counts: Integers) -> Block:
-        decode = getattr(self._layout.values, "decode_chunks", None)
-        if decode is None:
-            raise CorruptError(f"{self._layout.values.describe()} cannot encode chunks")
-        return self._looked_up(decode(Chunks(parts.buffers, counts)))
+        chunks = Chunks(parts.buffers, counts)
+        return self._looked_up(for_chunks(self._layout.values).decode_chunks(chunks))
 
     def _chunk_of(self, item: int) -> int:
         if self._uniform:

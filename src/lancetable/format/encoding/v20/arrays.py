@@ -33,7 +33,6 @@ from lancetable.format.encoding.v20.model import (
     PackedStruct,
     SomeNulls,
 )
-from lancetable.format.encoding.v20.rounds import together
 from lancetable.format.encoding.v20.select import (
     aligned,
     multiply,
@@ -41,6 +40,7 @@ from lancetable.format.encoding.v20.select import (
     pick_bytes,
     set_bits,
     span_of,
+    together,
     zeros,
 )
 from lancetable.format.encoding.v20.variable import (
@@ -49,7 +49,7 @@ from lancetable.format.encoding.v20.variable import (
     read_strings,
     strings_array,
 )
-from lancetable.format.limits import decode_limits
+from lancetable.format.limits import read_limits
 
 _Reader: TypeAlias = Callable[[Any, Page, Rows, pa.DataType], Reading[pa.Array]]
 
@@ -267,7 +267,7 @@ def _looked_up(indices: pa.Array, items: pa.Array) -> pa.Array:
     if items.type in {pa.string(), pa.binary(), pa.large_string(), pa.large_binary()}:
         sizes = pc.binary_length(items)
         size = pc.sum(sizes.take(positions)).as_py() or 0
-        decode_limits().check_page(size, count)
+        read_limits().check_page(size, count)
         check_int32(size, "bytes")
     return items.take(positions)
 

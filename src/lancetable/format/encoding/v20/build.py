@@ -13,9 +13,9 @@ import pyarrow as pa
 from lancetable.errors import InputError, SchemaError, UnsupportedError
 from lancetable.format.encoding.base import Bytes
 from lancetable.format.encoding.build.blob import blob_table
+from lancetable.format.encoding.build.blocks import PageDraft
 from lancetable.format.encoding.build.coder import TextCoder
-from lancetable.format.encoding.build.knobs import Knobs
-from lancetable.format.encoding.build.page import PageDraft
+from lancetable.format.encoding.build.field_options import Knobs
 from lancetable.format.encoding.build.shred import valid_mask
 from lancetable.format.encoding.v20.build_arrays import Buffers, encode_array, marked_ends
 from lancetable.format.encoding.v20.codec import encode

@@ -20,7 +20,7 @@ from lancetable.format.encoding.build.blocks import (
 )
 from lancetable.format.encoding.build.compress import framed
 from lancetable.format.encoding.build.dictionary import used_items
-from lancetable.format.encoding.build.knobs import Knobs
+from lancetable.format.encoding.build.field_options import Knobs
 from lancetable.format.encoding.build.shred import valid_mask
 from lancetable.format.encoding.leaf import Kind, Shape, kind_of
 from lancetable.format.encoding.repdef import Mask

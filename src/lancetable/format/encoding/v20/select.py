@@ -4,15 +4,16 @@ Rows of a range are contiguous and need no copy. For scattered rows the bytes fr
 the last one are asked for, which costs nothing on a mapped file, and gathered in one step.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.errors import CorruptError, ShortageError
-from lancetable.format.encoding.base import Bytes, PageBuffer, Rows, Span
-from lancetable.format.limits import decode_limits
+from lancetable.format.encoding.base import Bytes, PageBuffer, Reading, Rows, Span
+from lancetable.format.limits import read_limits
 
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
@@ -104,10 +105,37 @@ def zeros(size: int, rows: int) -> pa.Buffer:
         CorruptError: there cannot be so many.
         ShortageError: there is not enough memory, or the page takes more than the limit.
     """
-    decode_limits().check_page(size, rows)
+    read_limits().check_page(size, rows)
     try:
         return pa.py_buffer(np.zeros(size, np.uint8))
     except MemoryError:
         raise ShortageError(f"not enough memory for a page of {size} bytes") from None
     except ValueError:
         raise CorruptError(f"a page asks for {size} bytes that it does not have") from None
+
+
+T = TypeVar("T")
+
+
+def together(readings: Sequence[Reading[T]]) -> Reading[list[T]]:
+    """Run readings side by side: each round asks for the spans of all that still need some."""
+    if len(readings) == 1:
+        return [(yield from readings[0])]
+    results: dict[int, T] = {}
+    wanted: dict[int, Sequence[Span]] = {}
+    for number, reading in enumerate(readings):
+        try:
+            wanted[number] = next(reading)
+        except StopIteration as done:
+            results[number] = done.value
+    while wanted:
+        received = yield [span for spans in wanted.values() for span in spans]
+        asked, wanted, first = wanted, {}, 0
+        for number, spans in asked.items():
+            part = received[first : first + len(spans)]
+            first += len(spans)
+            try:
+                wanted[number] = readings[number].send(part)
+            except StopIteration as done:
+                results[number] = done.value
+    return [results[number] for number in range(len(readings))]

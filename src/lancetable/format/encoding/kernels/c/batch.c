@@ -10,29 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bits.h"
 #include "gather.h"
 
 enum { ALIGNED = 64, ASCII_END = 128 };
-
-/* The array of Arrow's C data interface. */
-typedef struct arrow_array {
-  int64_t length, null_count, offset, n_buffers, n_children;
-  const void **buffers;
-  struct arrow_array **children, *dictionary;
-  void (*release)(struct arrow_array *);
-  void *private_data;
-} arrow_array_t;
-
-/* What to take, whichever rows they are; as TakeRecord in kernels/addressing.py. */
-typedef struct {
-  const column_t *columns;
-  int64_t count;
-  const int64_t *starts; /* rows before each fragment, and all of them */
-  int64_t fragments;
-  const uint8_t *ready;
-  int64_t samples; /* places looked at to see whether rows are in memory */
-  int64_t warm;    /* takes in a row that found their samples there */
-} take_t;
 
 /* The memory of a result, freed with the last array that uses it. */
 typedef struct {
@@ -78,27 +59,12 @@ static uint8_t *aligned(uint8_t *memory) {
   return memory + (ALIGNED - (uintptr_t)memory % ALIGNED) % ALIGNED;
 }
 
-/* Turns definition levels into a bitmap, in place; returns how many values are missing. */
-static int64_t to_validity(uint16_t *levels, int64_t rows) {
-  uint8_t *bits = (uint8_t *)levels;
-  int64_t nulls = 0;
-  for (int64_t first = 0; first < rows; first += 8) {
-    const int64_t some = rows - first < 8 ? rows - first : 8;
-    uint8_t byte = 0;
-    for (int64_t i = 0; i < some; i++) {
-      byte |= (uint8_t)((levels[first + i] == 0) << i);
-      nulls += levels[first + i] != 0;
-    }
-    bits[first / 8] = byte;
-  }
-  return nulls;
-}
-
 static void describe_leaf(leaf_t *leaf, owner_t *owner, const column_t *column, int64_t rows) {
   const int is_list = column->list_size > 0, is_text = column->out == TEXT_OUT;
   describe(&leaf->array, owner, rows, leaf->buffers, is_list ? 1 : is_text ? 3 : 2);
   if (column->any_level) {
-    leaf->array.null_count = to_validity(column->def, rows);
+    /* The bitmap takes the place of the levels. */
+    leaf->array.null_count = mark_zeros(column->def, rows, (uint8_t *)column->def);
     if (leaf->array.null_count) leaf->buffers[0] = column->def;
   }
   leaf->buffers[1] = column->values;
@@ -135,10 +101,11 @@ static int are_ready(const take_t *take, const int64_t *positions, int64_t rows)
 }
 
 /* Takes rows by the positions of their fragments and their offsets in them; without positions by
- * their numbers in the table. Returns 0, or 1 when text is not plain ASCII; a negative number, and
- * no array, when there is no such row or something has to be opened first. */
+ * their numbers in the table. Up to so many threads share the work. Returns 0, or 1 when text is not
+ * plain ASCII; a negative number, and no array, when there is no such row or something has to be
+ * opened first. */
 int64_t lt_take(take_t *take, const int64_t *positions, const int64_t *offsets, int64_t rows,
-                arrow_array_t *out) {
+                int64_t threads, arrow_array_t *out) {
   const int64_t count = take->count;
   int64_t sizes[2], outcome = -1;
   uint8_t *meanwhile = NULL, *values = NULL, *text = NULL;
@@ -162,11 +129,12 @@ int64_t lt_take(take_t *take, const int64_t *positions, const int64_t *offsets, 
   meanwhile = malloc((size_t)sizes[1] + 1);
   if (!values || !meanwhile) goto done;
   const int64_t bytes = lt_gather_values(columns, count, positions, offsets, rows, aligned(values),
-                                         meanwhile);
+                                         meanwhile, threads);
   if (bytes < 0) goto done;
   text = malloc((size_t)bytes + ALIGNED);
   batch = calloc(1, sizeof(batch_t) + (size_t)count * (sizeof(leaf_t) + sizeof(arrow_array_t *)));
-  if (!text || !batch || lt_gather_text(columns, count, rows, aligned(text)) < 0) goto done;
+  if (!text || !batch) goto done;
+  if (lt_gather_text(columns, count, rows, aligned(text), threads) < 0) goto done;
   outcome = 0;
   memset(out, 0, sizeof *out);
   describe(out, &batch->owner, rows, batch->buffers, 1);

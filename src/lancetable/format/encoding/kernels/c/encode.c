@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-static const uint8_t ORDER[8] = {0, 4, 2, 6, 1, 5, 3, 7};
+#include "bits.h"
 
 /* A block of 1024 values of BITS bits in `width` bits each; see kernels/bitpack.py for the order. */
 #define PACK(BITS)                                                                               \
@@ -16,7 +16,7 @@ static const uint8_t ORDER[8] = {0, 4, 2, 6, 1, 5, 3, 7};
     memset(out, 0, (size_t)width * 128);                                                         \
     for (unsigned row = 0; row < BITS; row++) {                                                  \
       const unsigned bit = row * width, word = bit / BITS, shift = bit % BITS;                   \
-      const uint##BITS##_t *from = values + ORDER[row / 8] * 16 + (row % 8) * 128;               \
+      const uint##BITS##_t *from = values + PACKED_ORDER[row / 8] * 16 + (row % 8) * 128;        \
       uint##BITS##_t *low = out + (size_t)word * LANES;                                          \
       for (unsigned lane = 0; lane < LANES; lane++)                                              \
         low[lane] |= (uint##BITS##_t)(from[lane] << shift);                                      \

@@ -8,13 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "bits.h"
 #include "stream.h"
 #include "wide.h"
-
-/* Raised whenever a signature changes, so that a stale library is never called. */
-int64_t lt_abi(void) { return 11; }
-
-static const uint8_t ORDER[8] = {0, 4, 2, 6, 1, 5, 3, 7};
 
 /* A block of 1024 values of BITS bits in `width` bits each; see kernels/bitpack.py for the order. */
 #define UNPACK(BITS)                                                                             \
@@ -22,11 +18,10 @@ static const uint8_t ORDER[8] = {0, 4, 2, 6, 1, 5, 3, 7};
                                  uint##BITS##_t *out) {                                          \
     enum { LANES = 1024 / BITS };                                                                \
     const uint##BITS##_t mask =                                                                  \
-        width == BITS ? (uint##BITS##_t)~(uint##BITS##_t)0                                       \
-                      : (uint##BITS##_t)(((uint64_t)1 << width) - 1);                            \
+        (uint##BITS##_t)(width == BITS ? ~(uint64_t)0 : ((uint64_t)1 << width) - 1);             \
     for (unsigned row = 0; row < BITS; row++) {                                                  \
       const unsigned bit = row * width, word = bit / BITS, shift = bit % BITS;                   \
-      uint##BITS##_t *to = out + ORDER[row / 8] * 16 + (row % 8) * 128;                          \
+      uint##BITS##_t *to = out + PACKED_ORDER[row / 8] * 16 + (row % 8) * 128;                   \
       const uint##BITS##_t *low = packed + (size_t)word * LANES;                                 \
       if (shift + width <= BITS) {                                                               \
         for (unsigned lane = 0; lane < LANES; lane++)                                            \

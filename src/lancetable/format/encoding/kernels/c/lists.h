@@ -7,10 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-typedef struct {
-  int64_t max_def, max_visible;
-  int64_t any_row, any_item; /* set: what all levels written have set */
-} scan_t;
+#include "records.h"
 
 /* What all levels of a chunk have set: of its rows that are no filled lists, and of its values. */
 typedef struct {

@@ -1,8 +1,7 @@
-/* What compiled code knows of a mapped page, and how a chunk of it is taken apart.
+/* How a chunk of a mapped page is taken apart.
  *
- * format/encoding/cards.py describes pages in records of 64-bit words, in the order of the struct
- * below. A page's own tables were checked when it was opened; everything that is read from its
- * chunks is checked here. */
+ * format/encoding/page_records.py describes pages in records. A page's own tables were checked when
+ * it was opened; everything that is read from its chunks is checked here. */
 
 #ifndef LANCETABLE_PAGES_H
 #define LANCETABLE_PAGES_H
@@ -11,34 +10,13 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "records.h"
+
 /* In kernels.c. */
 void lt_unpack(const uint8_t *data, const int64_t *starts, const int64_t *widths, int64_t blocks,
                int64_t bits, void *out);
 int64_t lt_levels(const uint8_t *data, const int64_t *starts, const int64_t *sizes,
                   const int64_t *counts, int64_t pieces, int64_t width, uint16_t *out);
-
-enum { UNREADABLE = -1, UNOPENED, FLAT, BITS, PACKED, TEXT, STRIDED, CONSTANT, RUNS };
-enum { NO_LEVELS, RAW_LEVELS, INLINE_LEVELS, PACKED_LEVELS, RUN_LEVELS };
-
-typedef struct {
-  const uint8_t *data;       /* the chunks, the strided values, or the constant value */
-  int64_t size;
-  const int64_t *starts;     /* where each chunk starts, and where the last one ends */
-  const int64_t *firsts;     /* values before each chunk, and of all */
-  const int64_t *row_firsts; /* rows that start before each chunk; only with lists */
-  int64_t chunks, shift;     /* all chunks but the last hold 1 << shift values; -1: they differ */
-  int64_t rows, first_row;
-  int64_t kind, width;       /* bytes of a value, or of an offset of text */
-  int64_t header, is_large;
-  int64_t rep_kind, rep_width, def_kind, def_width;
-  const uint16_t *level_map; /* what each definition level is called in the result */
-  int64_t max_rep, max_def, max_visible;
-  const uint64_t *symbols;   /* of FSST, or none */
-  const uint8_t *lengths;
-  const uint8_t *items;      /* of a dictionary, or none */
-  const int64_t *item_edges; /* when the items are text */
-  int64_t item_count, item_width;
-} page_t;
 
 typedef struct {
   const uint8_t *rep, *def, *values, *lengths;
@@ -96,6 +74,25 @@ static inline int take_apart(const page_t *page, int64_t number, chunk_t *chunk)
   return place > size ? -1 : 0;
 }
 
+/* How many bits each of `count` levels has that are packed behind their width; -1 when they do not
+ * fit their size. */
+static inline int64_t inline_bits(const uint8_t *data, int64_t size, int64_t count) {
+  if (size < 2 || count > 1024) return -1;
+  const int64_t bits = word16(data);
+  return bits > 16 || size != 2 + 128 * bits ? -1 : bits;
+}
+
+/* How many runs of levels there are: the bytes of their levels, the levels, and a byte for the
+ * length of each; -1 when they do not fit their size. */
+static inline int64_t level_runs(const uint8_t *data, int64_t size) {
+  uint64_t bytes;
+  if (size < 8) return -1;
+  memcpy(&bytes, data, 8);
+  if (bytes > (uint64_t)(size - 8) || (uint64_t)size - 8 - bytes != bytes / 2 || bytes % 2)
+    return -1;
+  return (int64_t)(bytes / 2);
+}
+
 /* All levels of one kind of a chunk. */
 static inline int decode_levels(const uint8_t *data, int64_t size, int64_t count, int64_t kind,
                          int64_t width, uint16_t *out) {
@@ -111,23 +108,19 @@ static inline int decode_levels(const uint8_t *data, int64_t size, int64_t count
   }
   if (kind == INLINE_LEVELS) {
     uint16_t block[1024];
-    if (size < 2 || count > 1024) return -1;
-    const int64_t bits = word16(data), start = 2;
-    if (bits > 16 || size != 2 + 128 * bits) return -1;
+    const int64_t bits = inline_bits(data, size, count), start = 2;
+    if (bits < 0) return -1;
     lt_unpack(data, &start, &bits, 1, 16, block);
     memcpy(out, block, (size_t)count * 2);
     return 0;
   }
   if (kind == RUN_LEVELS) {
-    uint64_t bytes;
-    if (size < 8) return -1;
-    memcpy(&bytes, data, 8);
-    if (bytes > (uint64_t)(size - 8) || (uint64_t)size - 8 - bytes != bytes / 2 || bytes % 2)
-      return -1;
-    const uint8_t *runs = data + 8, *lengths = runs + bytes;
+    const int64_t runs = level_runs(data, size);
+    if (runs < 0) return -1;
+    const uint8_t *levels = data + 8, *lengths = levels + 2 * runs;
     int64_t done = 0;
-    for (uint64_t run = 0; run < bytes / 2; run++) {
-      const uint16_t level = word16(runs + 2 * run);
+    for (int64_t run = 0; run < runs; run++) {
+      const uint16_t level = word16(levels + 2 * run);
       for (int64_t left = lengths[run]; left > 0 && done < count; left--) out[done++] = level;
     }
     return done == count ? 0 : -1;

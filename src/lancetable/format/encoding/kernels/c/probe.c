@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "records.h"
+
 /* Marks the low digits of codes; `marks` has `mask` + 1 bits. */
 void lt_mark(const uint64_t *codes, int64_t count, uint8_t *marks, uint64_t mask) {
   for (int64_t i = 0; i < count; i++) {
@@ -23,11 +25,6 @@ int64_t lt_probe(const uint64_t *codes, int64_t count, const uint8_t *marks, uin
   }
   return found;
 }
-
-typedef struct {
-  uint64_t value;
-  int64_t place;
-} pair_t;
 
 /* Writes the places of numbers in ascending order, those of equal numbers as they stand. Sorts by
  * one byte after the other, the lowest first, and leaves out bytes in which all are alike. `pairs`

@@ -6,11 +6,9 @@
 #include <stdint.h>
 
 /* Does parts 0 to `parts` - 1 in any order, some of them at the same time; returns when all are
- * done. Without helpers, or where there are no threads, the caller does them one after the other. */
+ * done. The caller is one of the threads; alone, or where there are no others, it does the parts one
+ * after the other. */
 void share_parts(void (*part)(void *work, int64_t number), void *work, int64_t parts,
-                 int64_t helpers);
-
-/* How many helpers can run beside the caller. */
-int64_t free_helpers(void);
+                 int64_t threads);
 
 #endif

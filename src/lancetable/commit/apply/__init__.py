@@ -1,0 +1,1 @@
+"""Apply operations to manifests."""

@@ -1,0 +1,1 @@
+"""Create and delete branches and clones."""

@@ -1,0 +1,312 @@
+"""Create and delete branches.
+
+1. The first manifest of a branch is made in its own folder, a shallow clone of the version it
+   begins with.
+2. The file that names the branch is created; of several who create a branch, one does.
+A crash in between leaves a folder that no branch names. Creating the same branch again finishes
+the work; deleting it, or a cleanup, removes the folder.
+
+A branch is deleted in the opposite order: a mark in its folder, its name, its manifests, its other
+files, the mark. A crash in between leaves a marked folder, which is emptied by creating or deleting
+the same branch again, or by a cleanup.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+from uuid import uuid4
+
+from lancetable.commit import refs
+from lancetable.commit.branch.cloning import begin, clone_of
+from lancetable.commit.leases import LEASES
+from lancetable.commit.location.external import ExternalLocation, base_of
+from lancetable.commit.outcome import (
+    NOT_FOUND,
+    create_object,
+    remove_object,
+    replace_object,
+    unknown_outcome,
+)
+from lancetable.commit.publish import refresh_hint
+from lancetable.commit.refs import BranchInfo
+from lancetable.commit.snapshot import Snapshot, read_transaction, shown
+from lancetable.commit.transaction import Clone
+from lancetable.commit.versions import check_may_change, listed, load
+from lancetable.errors import (
+    CorruptError,
+    ExistsError,
+    InputError,
+    NotFoundError,
+    RefNotFoundError,
+    StoreError,
+    UnsupportedError,
+    VersionNotFoundError,
+)
+from lancetable.format.manifest.names import (
+    DATA,
+    DELETIONS,
+    HINT,
+    INDICES,
+    TRANSACTIONS,
+    VERSIONS,
+)
+from lancetable.store import Entry, Store, TableLocation
+
+_DELETED = "_deleted"
+TEMPORARY = ".tmp"
+_FOLDERS = frozenset({DATA, DELETIONS, INDICES, LEASES, TRANSACTIONS, VERSIONS, _DELETED})
+"""What the folder of a branch holds; a branch inside it has a name of more parts."""
+
+
+def create_branch(
+    source: Snapshot, name: str, metadata: Mapping[str, str] | None = None
+) -> Snapshot:
+    """Begin a branch with a version, and return the branch's first one.
+
+    Raises:
+        InputError: branches cannot be called so.
+        ExistsError: there is such a branch.
+        VersionNotFoundError: the version was cleaned away meanwhile.
+        UnsupportedError: the table needs something of its writers that is not known.
+        UnknownOutcomeError: the store failed, and the branch may or may not be there.
+    """
+    path = refs.branch_path(name)
+    location = source.location
+    root = location.open()
+    if root.exists(path):
+        raise _taken(name)
+    check_may_change(location, source.branch)
+    size = len(source.store.read(source.manifest_path))
+    if location.child(refs.branch_folder(name)).open().exists(_DELETED):
+        _remove_folder(location, name)
+    first = _begun(source, name)
+    made = BranchInfo(
+        name,
+        source.branch,
+        source.version,
+        datetime.now(UTC),
+        size,
+        dict(metadata or {}),
+        (*_chain(root, source.branch), (source.version, uuid4().hex)),
+    )
+    creation = create_object(root, path, _content(made))
+    if creation.is_ours is None:
+        raise unknown_outcome(root, path, NOT_FOUND)
+    if not creation.is_ours:
+        _give_way(first, refs.read_branch(root, name))
+        raise _taken(name)
+    if not _is_there(first, root, path):
+        # A cleanup took the manifest of an interrupted creation for a leftover.
+        first = _begun(source, name)
+    if not _is_there(source, root, path):
+        delete_branch(location, name)
+        raise VersionNotFoundError(
+            f"{shown(source.store, source.manifest_path)}: version {source.version} was cleaned "
+            "away, so no branch can begin with it"
+        )
+    return first
+
+
+def _is_there(source: Snapshot, root: Store, path: str) -> bool:
+    try:
+        return source.store.exists(source.manifest_path)
+    except StoreError as cause:
+        raise unknown_outcome(root, path, cause) from cause
+
+
+def _give_way(first: Snapshot, winner: BranchInfo) -> None:
+    """Remove the first version of a creator that came too late and began with another version.
+
+    Of the same version there is one manifest, which is the one that the winner needs.
+    """
+    if first.version != winner.parent_version:
+        first.store.delete(first.manifest_path)
+        refresh_hint(first.store, winner.parent_version)
+
+
+def _taken(name: str) -> ExistsError:
+    return ExistsError(f"there is a branch {name!r} already; open it, or choose another name")
+
+
+def _begun(source: Snapshot, name: str) -> Snapshot:
+    """Return the first version of a branch, made now or left by a creator that was interrupted."""
+    location = source.location
+    store = location.child(refs.branch_folder(name)).open()
+    operation = clone_of(source, is_shallow=True, branch_name=name)
+    try:
+        return begin(source, store, operation, location)
+    except ExistsError:
+        versions = listed(store)
+    if len(versions) == 1:
+        found = load(location, version=versions[0].version, branch=name)
+        transaction = read_transaction(store, found.manifest, found.manifest_path)
+        if transaction is not None and transaction.operation == operation:
+            return found
+    raise ExistsError(
+        f"{store.root} holds versions that no branch names; delete branch {name!r} to remove what "
+        "was left there, or choose another name"
+    )
+
+
+def _chain(root: Store, parent: str | None) -> tuple[tuple[int, str], ...]:
+    """Return how the parent of a branch is identified."""
+    if parent is None:
+        return ()
+    found = refs.read_branch(root, parent)
+    # Old releases gave their branches no names; those are found by their versions alone.
+    return found.identifier or (
+        *_chain(root, found.parent_branch),
+        (found.parent_version, uuid4().hex),
+    )
+
+
+def describe_branch(location: TableLocation, name: str, metadata: Mapping[str, str]) -> BranchInfo:
+    """Replace the metadata of a branch.
+
+    Raises:
+        RefNotFoundError: there is no such branch.
+        UnsupportedError: the table or the branch needs something of its writers that is not known.
+    """
+    root = location.open()
+    made = refs.read_branch(root, name)._replace(metadata=dict(metadata))
+    check_may_change(location, name)
+    replace_object(root, refs.branch_path(name), _content(made))
+    return made
+
+
+def delete_branch(location: TableLocation, name: str) -> BranchInfo | None:
+    """Remove a branch with all its versions; ``None`` when only files of it were left.
+
+    Raises:
+        RefNotFoundError: there is no such branch.
+        InputError: a tag or another branch needs it.
+        UnsupportedError: the table or the branch needs something of its writers that is not known.
+    """
+    root = location.open()
+    folder = refs.branch_folder(name)
+    try:
+        gone = refs.read_branch(root, name)
+    except RefNotFoundError:
+        if not _files(location, name):
+            raise
+        gone = None
+    _check_unused(location, name)
+    check_may_change(location, name)
+    root.put(f"{folder}/{_DELETED}", b"{}")
+    remove_object(root, refs.branch_path(name))
+    _remove_folder(location, name)
+    return gone
+
+
+def _remove_folder(location: TableLocation, name: str) -> None:
+    """Remove the files of a branch, its mark last."""
+    root = location.open()
+    folder = refs.branch_folder(name)
+    doomed = [f"{folder}/{one.path}" for one in _files(location, name)]
+    # Manifests go first: without them nothing points at files that are gone.
+    for path in sorted(doomed, key=_removal_order):
+        root.delete(path)
+    if isinstance(location, ExternalLocation) and location.manifests is not None:
+        location.manifests.delete(base_of(TableLocation.open(location.child(folder))))
+
+
+def _removal_order(path: str) -> int:
+    if f"/{VERSIONS}/" in path:
+        return 0
+    return 2 if path.endswith(f"/{_DELETED}") else 1
+
+
+class Leftover(NamedTuple):
+    """The folder of a branch that no file names; paths are those inside the folder."""
+
+    name: str
+    is_deleted: bool
+    """True when a deletion was begun; else the creation was interrupted."""
+    files: tuple[Entry, ...]
+    """The manifests first, the mark last."""
+
+
+def leftovers(location: TableLocation) -> list[Leftover]:
+    """Return what interrupted creations and deletions of branches left.
+
+    A folder with versions of its own that no file names is not among them: its file was lost.
+    """
+    root = location.open()
+    named = set(refs.branches(location))
+    names = {
+        name
+        for entry in root.list(refs.TREE)
+        if (name := _branch_of(entry.path)) is not None and name not in named
+    }
+    found = []
+    for name in sorted(names):
+        files = sorted(_files(location, name), key=lambda one: _removal_order(f"/{one.path}"))
+        is_deleted = any(one.path == _DELETED for one in files)
+        if files and (is_deleted or _is_only_begun(location, name, files)):
+            found.append(Leftover(name, is_deleted, tuple(files)))
+    return found
+
+
+def _branch_of(path: str) -> str | None:
+    """Return the branch to which a path below the root belongs, by the folders of the format."""
+    parts = path.split("/")[1:]
+    marks = [number for number, part in enumerate(parts) if part in _FOLDERS]
+    name = "/".join(parts[: marks[0]]) if marks else ""
+    return name if name and refs.is_branch_name(name) else None
+
+
+def _files(location: TableLocation, name: str) -> list[Entry]:
+    """Return the files of a branch, without those of branches whose names begin with its name."""
+    root, folder = location.open(), refs.branch_folder(name)
+    start = len(folder) + 1
+    return [
+        entry._replace(path=entry.path[start:])
+        for entry in root.list(folder)
+        if _branch_of(entry.path) == name
+    ]
+
+
+def _is_only_begun(location: TableLocation, name: str, files: Sequence[Entry]) -> bool:
+    """Say whether a folder has nothing but the first version of a branch, or no version at all."""
+    manifests = [one for one in files if one.path.startswith(f"{VERSIONS}/") and one.path != HINT]
+    if not manifests:
+        return True
+    store = location.child(refs.branch_folder(name)).open()
+    try:
+        versions = listed(store)
+        if len(versions) != 1:
+            return not versions and all(TEMPORARY in one.path for one in manifests)
+        found = load(location, version=versions[0].version, branch=name)
+        transaction = read_transaction(store, found.manifest, found.manifest_path)
+    except (CorruptError, UnsupportedError, NotFoundError):
+        return False
+    return transaction is not None and isinstance(transaction.operation, Clone)
+
+
+def _check_unused(location: TableLocation, name: str) -> None:
+    children = [one.name for one in refs.branches(location).values() if one.parent_branch == name]
+    if children:
+        raise InputError(
+            f"branch {name!r} is in use: branch {children[0]!r} began with a version of it; delete "
+            "that one first"
+        )
+    tags = [one.name for one in refs.tags(location).values() if one.branch == name]
+    if tags:
+        raise InputError(
+            f"branch {name!r} is in use: tag {tags[0]!r} names a version of it; delete or move the "
+            "tag first"
+        )
+
+
+def _content(branch: BranchInfo) -> bytes:
+    created = branch.created_at or datetime.now(UTC)
+    record = {
+        "parentBranch": branch.parent_branch,
+        "identifier": {"version_mapping": [list(pair) for pair in branch.identifier]},
+        "parentVersion": branch.parent_version,
+        "createAt": int(created.timestamp()),
+        "manifestSize": branch.manifest_size,
+        "metadata": dict(branch.metadata),
+    }
+    return json.dumps(record, indent=2, ensure_ascii=False).encode()

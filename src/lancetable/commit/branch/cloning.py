@@ -1,0 +1,93 @@
+"""Begin a table, or a branch of one, with a version of another.
+
+The first manifest is created under a name that must not exist yet, so of several who begin the same
+table one does. It keeps the number of the version that it was made of.
+"""
+
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from lancetable.commit.apply.manifest import Context, apply
+from lancetable.commit.codec.encode import encode_transaction
+from lancetable.commit.publish import claim, discard, refresh_hint, this_writer, write_transaction
+from lancetable.commit.snapshot import Snapshot, shown
+from lancetable.commit.transaction import Clone, Transaction
+from lancetable.commit.versions import listed
+from lancetable.errors import ExistsError, InputError, StoreError, UnsupportedError
+from lancetable.format.manifest import Manifest
+from lancetable.format.manifest.codec import encode_manifest
+from lancetable.format.manifest.flags import check_writable
+from lancetable.format.manifest.fragments.codec import StoredFragments
+from lancetable.format.manifest.indices.codec import encode_index_section
+from lancetable.format.manifest.names import (
+    DETACHED_BIT,
+    Scheme,
+    manifest_path,
+    transaction_name,
+    transaction_path,
+)
+from lancetable.store import Store, TableLocation
+
+
+def clone_of(source: Snapshot, *, is_shallow: bool, branch_name: str | None = None) -> Clone:
+    """Return the operation that begins a table with a version of another.
+
+    Raises:
+        InputError: the version stands apart from the history, so that none could follow.
+        UnsupportedError: the version has something that a copy could not keep.
+    """
+    manifest = source.manifest
+    check_writable(manifest.reader_flags, manifest.writer_flags)
+    _check_sequences(manifest)
+    if source.version & DETACHED_BIT:
+        raise InputError(
+            f"version {source.version} is detached, and no version could follow it in a clone or "
+            "a branch; take a version of the history"
+        )
+    return Clone(is_shallow, source.branch, source.version, source.store.root, branch_name)
+
+
+def _check_sequences(manifest: Manifest) -> None:
+    """Refuse row id files: their paths are relative to the table and have no base path."""
+    fragments = manifest.fragments
+    if isinstance(fragments, StoredFragments) and fragments.file_names().sequences:
+        raise UnsupportedError(
+            "the table keeps row ids in files of their own, which a branch or a clone cannot refer "
+            "to; write its rows into a new table, for example with create_table(uri, table.scan())"
+        )
+
+
+def begin(source: Snapshot, store: Store, operation: Clone, location: TableLocation) -> Snapshot:
+    """Make the first version of a clone in an empty folder, the store's.
+
+    Raises:
+        ExistsError: there is a table in the folder.
+        StoreError: the store failed, and no version was made.
+        UnknownOutcomeError: the store failed, and what it did cannot be found out.
+    """
+    if listed(store):
+        raise ExistsError(f"{store.root}: there is a table already; choose an empty place")
+    transaction = Transaction(source.version, str(uuid4()), operation)
+    name = transaction_name(transaction.read_version, transaction.uuid)
+    context = Context(datetime.now(UTC), this_writer(), source.indices, transaction_file=name)
+    state = apply(source.manifest, operation, context)
+    message = encode_transaction(transaction)
+    path = manifest_path(state.manifest.version, Scheme.V2)
+    encoded = encode_manifest(
+        state.manifest,
+        shown(store, path),
+        index_section=encode_index_section(state.indices) if state.indices else None,
+        transaction=message,
+    )
+    record = transaction_path(name)
+    write_transaction(store, record, message)
+    try:
+        is_ours = claim(store, path, encoded.content, transaction.uuid)
+    except StoreError:
+        discard(store, [record])
+        raise
+    if not is_ours:
+        discard(store, [record])
+        raise ExistsError(f"{store.root}: another writer made a table there first")
+    refresh_hint(store, encoded.manifest.version)
+    return Snapshot(location, store, encoded.manifest, path, operation.branch_name)

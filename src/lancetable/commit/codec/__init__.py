@@ -1,0 +1,1 @@
+"""Transactions between their messages and values."""

@@ -1,0 +1,1 @@
+"""What each version did, and how two versions differ."""

@@ -1,0 +1,1 @@
+"""Where the versions of a table are recorded, and how one is claimed."""

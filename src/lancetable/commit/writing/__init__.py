@@ -1,1 +1,0 @@
-"""Transactions as they are written."""

@@ -1,0 +1,102 @@
+"""Neighbouring rows of one column of a mapped data file, through the compiled walk.
+
+Pages are opened when the first of their rows is asked for, and then known as records, as for single
+rows (``compiled_rows.py``). None says that the file's own reader has to read the rows.
+"""
+
+import ctypes
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from lancetable.file.compiled_rows import FieldCards, LeafCards
+from lancetable.file.leaf_info import LeafPlan
+from lancetable.format.encoding.assemble import assemble
+from lancetable.format.encoding.compiled_range import (
+    Records,
+    Tests,
+    is_plain,
+    is_stretch,
+    match_stretch,
+    read_lists,
+    read_stretch,
+)
+from lancetable.format.encoding.repdef import Layers, Mask, any_layers
+from lancetable.format.schema.model import Field
+
+
+class Stretch:
+    """One column of plain values in one file."""
+
+    __slots__ = ("_has_levels", "_is_ready", "_plan", "cards", "records")
+
+    def __init__(self, plan: LeafPlan, cards: LeafCards) -> None:
+        self.cards = cards
+        self.records = Records(cards.records, ctypes.addressof(cards.records))
+        self._plan = plan
+        self._is_ready = bytearray(len(cards.records))
+        self._has_levels = False
+
+    def read(self, rows: range) -> pa.Array | None:
+        """Return rows of the column."""
+        if not self.opened(rows):
+            return None
+        return read_stretch(self.records, rows, self._plan.kind, has_levels=self._has_levels)
+
+    def match(self, rows: range, tests: Tests) -> tuple[Mask, int] | None:
+        """Return which rows pass tests of their values, and how many."""
+        return match_stretch(self.records, rows, tests) if self.opened(rows) else None
+
+    def opened(self, rows: range) -> bool:
+        """Open the pages that hold rows; say whether all of them can be read this way."""
+        column, ready = self._plan.column, self._is_ready
+        for index in range(column.page_of(rows.start), column.page_of(rows.stop - 1) + 1):
+            if not ready[index]:
+                self.cards.open(index)
+                record = self.cards.records[index]
+                if not is_plain(record):
+                    return False
+                self._has_levels = self._has_levels or bool(record.def_kind)
+                ready[index] = 1
+        return True
+
+
+class ListStretch(Stretch):
+    """One column of lists of plain values."""
+
+    __slots__ = ("_field", "_layers")
+
+    def __init__(self, plan: LeafPlan, cards: LeafCards, field: Field, layers: Layers) -> None:
+        super().__init__(plan, cards)
+        self._field = field
+        self._layers = layers
+
+    def read(self, rows: range) -> pa.Array | None:
+        """Return rows of the column."""
+        if not self.opened(rows):
+            return None
+        run = read_lists(self.records, rows, self._plan.kind, self._layers)
+        return None if run is None else assemble(self._field, {self._plan.leaf.field.id: run})
+
+    def match(self, rows: range, tests: Tests) -> tuple[Mask, int] | None:
+        """Lists are not compared."""
+        return None
+
+
+def stretch_of(
+    field: Field,
+    plans_of: Callable[[Field], Sequence[LeafPlan]],
+    cards_of: Callable[[Field], FieldCards | None],
+) -> Stretch | None:
+    """Return what reads a field; None for fields of other shapes."""
+    plans = plans_of(field)
+    if len(plans) != 1 or not is_stretch(plans[0].kind):
+        return None
+    (plan,) = plans
+    cards = None if plan.layers is None else cards_of(field)
+    if cards is None or plan.layers is None:
+        return None
+    if plan.is_simple:
+        return Stretch(plan, cards[0])
+    is_list = plan.leaf.depth == 1 and plan.layers == any_layers((False, True))
+    return ListStretch(plan, cards[0], field, plan.layers) if is_list else None

@@ -1,0 +1,76 @@
+"""Facts about each kind of index, in one table.
+
+A segment names its kind by the type of its details message: ``/lance.table.BTreeIndexDetails`` is
+the kind ``btree``. Segments whose name begins with ``__lance_`` belong to the format instead of an
+index on data; their name is their kind.
+"""
+
+from typing import NamedTuple
+
+from lancetable.format.manifest.model import IndexSegment
+
+SYSTEM = "__lance_"
+FRAGMENT_REUSE = "__lance_frag_reuse"
+MEM_WAL = "__lance_mem_wal"
+_SUFFIX = "indexdetails"
+
+
+class Kind(NamedTuple):
+    """What is known about one kind of index.
+
+    ``newest`` is the newest version this release knows; -1 for an unknown kind. ``row_ids`` is
+    the newest version whose segments hold row ids when the table has stable row ids; segments of
+    newer versions, and of kinds with -1, hold row addresses or zones of fragments.
+    """
+
+    name: str
+    newest: int
+    row_ids: int = -1
+    is_vector: bool = False
+
+
+_KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("btree", newest=1, row_ids=0),
+        Kind("bitmap", newest=0, row_ids=0),
+        Kind("labellist", newest=1, row_ids=1),
+        Kind("ngram", newest=0, row_ids=0),
+        Kind("inverted", newest=3, row_ids=3),
+        Kind("vector", newest=2, row_ids=2, is_vector=True),
+        Kind(FRAGMENT_REUSE, newest=0),
+        Kind(MEM_WAL, newest=0),
+    )
+}
+
+
+def message_name(segment: IndexSegment) -> str:
+    """Return the name of a segment's details message, without its package."""
+    return segment.type_url.rpartition(".")[2]
+
+
+def kind_of(segment: IndexSegment) -> Kind:
+    """Return the kind of a segment; an unknown one has no known version."""
+    name = segment.name
+    if not is_system(segment):
+        name = message_name(segment).lower().removesuffix(_SUFFIX)
+    return _KINDS.get(name) or Kind(name, newest=-1)
+
+
+def is_known(segment: IndexSegment) -> bool:
+    """Return whether this release knows the version of a segment's files."""
+    return (segment.index_version or 0) <= kind_of(segment).newest
+
+
+def is_system(segment: IndexSegment) -> bool:
+    """Return whether a segment is bookkeeping of the format, not an index on data."""
+    return segment.name.startswith(SYSTEM)
+
+
+def holds_row_ids(segment: IndexSegment) -> bool:
+    """Return whether a segment of a table with stable row ids is known to hold those ids.
+
+    Such a segment remains valid when rows move; one that holds addresses, zones of fragments or
+    something unknown does not.
+    """
+    return (segment.index_version or 0) <= kind_of(segment).row_ids

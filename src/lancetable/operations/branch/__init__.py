@@ -1,0 +1,1 @@
+"""Bring changes of a branch to its parent."""

@@ -1,0 +1,1 @@
+"""Add, drop, rename, reorder, cast and replace columns."""

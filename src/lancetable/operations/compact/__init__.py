@@ -1,0 +1,1 @@
+"""Rewrite small or heavily deleted fragments into fewer, larger ones."""

@@ -1,0 +1,1 @@
+"""From data to fragments: sources, types, schemas and new data files."""

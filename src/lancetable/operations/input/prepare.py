@@ -1,0 +1,126 @@
+"""Choose the schema of rows that begin a table or replace all of it.
+
+A schema that is given wins and the rows are fitted to it. Otherwise the types of the data are kept;
+values without types take those of the columns that they replace.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from lancetable.errors import InputError, SchemaError
+from lancetable.file.blobs import second_generation
+from lancetable.file.model import V2_2
+from lancetable.format.schema.model import Field, Schema
+from lancetable.format.schema.types import schema_from_arrow
+from lancetable.fragment.writer import WriteOptions
+from lancetable.operations.input.file_version import check_stored, needed_version
+from lancetable.operations.input.fit import Fit, fit, refuse_new_names, write_schema, write_type
+from lancetable.operations.input.grow import shifted
+from lancetable.operations.input.sources import Source, read_source
+
+
+class Prepared(NamedTuple):
+    """A schema with ids, the rows to write and how they fit.
+
+    ``options`` name the version of files that can hold them.
+    """
+
+    schema: Schema
+    source: Source
+    fit: Fit
+    options: WriteOptions
+
+
+def prepare(
+    data: object, schema: pa.Schema | None, options: WriteOptions, *, old_version: str = ""
+) -> Prepared:
+    """Return the rows of a new table; ``old_version`` is that of the files it replaces.
+
+    Raises:
+        SchemaError: a column cannot be stored, or the data does not fit the schema.
+        InputError: there is neither data nor a schema.
+    """
+    if data is None and schema is None:
+        raise InputError("give data, a schema, or both")
+    given = None if schema is None else _new(schema, options, old_version)
+    wanted = None if given is None else write_schema(given.schema)
+    source = read_source([] if data is None else data, wanted)
+    target, settled = given or _new(source.schema, options, old_version)
+    return Prepared(target, source, fit(source.schema, target), settled)
+
+
+def prepare_replacement(
+    data: object, old: Schema, options: WriteOptions, *, old_version: str, first_id: int = 0
+) -> Prepared:
+    """Return rows that replace all rows of a table, of the schema ``old`` so far.
+
+    Raises:
+        SchemaError: a column cannot be stored.
+    """
+    source = read_source(data, write_schema(old))
+    target, settled = _new(source.schema, options, old_version)
+    if not source.is_typed:
+        target = _like(target, old)
+    if first_id:
+        fields = tuple(shifted(field, first_id) for field in target.fields)
+        target = target._replace(fields=fields)
+    return Prepared(target, source, fit(source.schema, target), settled)
+
+
+class _New(NamedTuple):
+    schema: Schema
+    options: WriteOptions
+
+
+def _new(arrow: pa.Schema, options: WriteOptions, old_version: str) -> _New:
+    """Return a schema with ids, and options that name the version of files it is stored in."""
+    schema = _checked(arrow)
+    needed = needed_version(schema)
+    kept = old_version if old_version and needed != str(V2_2) else needed
+    version = options.storage_version or kept
+    if version == str(V2_2):
+        schema = _checked(second_generation(arrow))
+    settled = replace(options, storage_version=version)
+    check_stored(schema, settled)
+    return _New(schema, settled)
+
+
+def _like(new: Schema, old: Schema) -> Schema:
+    """Return the new schema with the description of old columns that can hold the same values."""
+    known = {field.name: field for field in old.fields}
+    fields: list[Field] = []
+    next_id = 0
+    for field in new.fields:
+        same = known.get(field.name)
+        if same is not None and write_type(same) == write_type(field):
+            field = _from_zero(same)  # noqa: PLW2901 - the better description of the same column
+        else:
+            field = shifted(field, -field.id)  # noqa: PLW2901
+        fields.append(shifted(field, next_id))
+        next_id += sum(1 for _ in field.walk())
+    return Schema(tuple(fields), old.metadata)
+
+
+def _from_zero(field: Field) -> Field:
+    """Return the field with ids depth first from 0."""
+    ids = {below.id: number for number, below in enumerate(field.walk())}
+    return _renumbered(field, ids)
+
+
+def _renumbered(field: Field, ids: dict[int, int]) -> Field:
+    children = tuple(_renumbered(child, ids) for child in field.children)
+    return field._replace(id=ids[field.id], children=children)
+
+
+def _checked(schema: pa.Schema) -> Schema:
+    refuse_new_names(schema.names)
+    made = schema_from_arrow(schema)
+    if not made.fields:
+        raise SchemaError("a table needs at least one column")
+    for field in made.walk():
+        names = [child.name for child in field.children]
+        if len(set(names)) != len(names):
+            raise SchemaError(f"column {field.name!r} has two parts of one name; rename one")
+    return made

@@ -1,0 +1,1 @@
+"""Keys of rows: compare, join, buffer and spill them."""

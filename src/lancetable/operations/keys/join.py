@@ -1,0 +1,153 @@
+"""Find the rows of a table that have the keys of a source.
+
+The source is indexed, the table is scanned: a table of bits over the low digits of all keys sorts
+out most rows at once, a binary search finds the others' places, and keys that are only hashed are
+compared again.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lancetable.format.encoding.kernels.ordering import ascending_order
+from lancetable.format.encoding.kernels.probing import Marks, marks_of, probe
+from lancetable.fragment.readers import Readers
+from lancetable.operations.keys.keys import Codes, are_equal, codes_of, comparable, has_repeats
+from lancetable.operations.rows.parts import Offsets, part_windows
+from lancetable.scan.plan import ScanPlan, Window, plan
+from lancetable.scan.request import ScanRequest
+from lancetable.scan.result import Piece
+from lancetable.scan.row_size import measured
+from lancetable.scan.small_fragments import live_rows, read_together, small_groups
+from lancetable.scan.window import read_parts
+
+_FEWEST_DIGITS = 16
+_MOST_DIGITS = 26
+_SPARSENESS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class KeyIndex:
+    """The keys of some rows of a source, ready to be looked up."""
+
+    codes: npt.NDArray[np.uint64]
+    """Ascending, one for each row whose key has no null."""
+    rows: Offsets
+    """The row of the source that each code belongs to."""
+    marks: Marks
+    """The low digits of every code."""
+    is_unique: bool
+    keys: tuple[pa.Array, ...] | None
+    """The keys in comparable form, row by row; ``None`` when codes distinguish them."""
+
+    def find_equal(self, columns: Sequence[pa.Array]) -> tuple[Offsets, Offsets]:
+        """Return pairs of places in keys, in comparable form, and rows with the same key."""
+        places, rows = self.find(codes_of(columns))
+        if self.keys is not None and len(places):
+            theirs = [column.take(pa.array(places)) for column in columns]
+            own = [key.take(pa.array(rows)) for key in self.keys]
+            same = are_equal(theirs, own)
+            places, rows = places[same], rows[same]
+        return places, rows
+
+    def find(self, codes: Codes) -> tuple[Offsets, Offsets]:
+        """Return pairs of places in the codes and rows of the source; keys may still differ."""
+        places = probe(codes.values, self.marks)
+        if codes.is_valid is not None:
+            places = places[codes.is_valid[places]]
+        if not len(places) or not len(self.codes):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        wanted = codes.values[places]
+        left = np.searchsorted(self.codes, wanted)
+        if self.is_unique:
+            left[left == len(self.codes)] = 0
+            same = self.codes[left] == wanted
+            return places[same], self.rows[left[same]]
+        counts = np.searchsorted(self.codes, wanted, side="right") - left
+        ends = np.cumsum(counts)
+        within = np.arange(int(ends[-1])) - np.repeat(ends - counts, counts)
+        return np.repeat(places, counts), self.rows[np.repeat(left, counts) + within]
+
+
+def index_keys(columns: Sequence[pa.Array]) -> KeyIndex:
+    """Index the keys of all rows of a source, in comparable form."""
+    codes = codes_of(columns)
+    rows = np.arange(len(codes.values))
+    if codes.is_valid is not None:
+        rows = rows[codes.is_valid]
+    values = codes.values[rows]
+    order = ascending_order(values)
+    values, rows = values[order], rows[order]
+    size = max(len(values), 1).bit_length() + _SPARSENESS
+    marks = marks_of(values, min(max(size, _FEWEST_DIGITS), _MOST_DIGITS))
+    is_unique = not has_repeats(values)
+    keys = None if codes.is_exact else tuple(columns)
+    return KeyIndex(values, rows, marks, is_unique, keys)
+
+
+class Pairs(NamedTuple):
+    """Rows of one fragment, ascending, and the rows of the source with the same key."""
+
+    offsets: Offsets
+    rows: Offsets
+
+
+def join_part(
+    readers: Readers, on: tuple[str, ...], index: KeyIndex
+) -> Iterator[tuple[int, Pairs]]:
+    """Yield the live rows of a part that have a key of the source, by the fragment's position."""
+    planned = plan(readers.source.manifest.schema, ScanRequest(on))
+    every = _join_windows(planned, readers, on, index)
+    for position, parts in groupby(every, lambda one: one[0]):
+        found = [pairs for _, pairs in parts]
+        yield (
+            position,
+            Pairs(
+                np.concatenate([pairs.offsets for pairs in found]),
+                np.concatenate([pairs.rows for pairs in found]),
+            ),
+        )
+
+
+def _join_windows(
+    planned: ScanPlan, readers: Readers, on: tuple[str, ...], index: KeyIndex
+) -> Iterator[tuple[int, Pairs]]:
+    """Yield what was found window by window, small windows together."""
+    pace = measured((planned.late,), readers.source)
+    for windows in small_groups(part_windows(planned, readers)):
+        piece = read_together(planned, readers, windows)
+        rows = None if piece is None else live_rows(readers, windows)
+        if piece is not None and rows is not None:
+            places, found = _equal(piece, on, index)
+            for position, offsets, matches in rows.at(places).by_fragment(found):
+                yield position, Pairs(offsets, matches)
+            continue
+        parts = (read_parts(planned, readers, window, pace) for window in windows)
+        for part, piece in chain.from_iterable(parts):
+            places, found = _equal(piece, on, index)
+            if len(places):
+                offsets = _offsets(readers, part, places, piece.rows)
+                yield part.fragment, Pairs(offsets, found)
+
+
+def _equal(piece: Piece, on: tuple[str, ...], index: KeyIndex) -> tuple[Offsets, Offsets]:
+    """Return the places in a piece that have a key of the source, and its rows."""
+    if not piece.rows:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    columns = [
+        comparable(chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks), name)
+        for chunks, name in zip(piece.columns, on, strict=True)
+    ]
+    return index.find_equal(columns)
+
+
+def _offsets(readers: Readers, window: Window, places: Offsets, live: int) -> Offsets:
+    """Return the offsets of places among the live rows of a window."""
+    if live == window.stop - window.start:
+        return places + window.start
+    return readers[window.fragment].live_offsets(window.start, window.stop)[places]

@@ -1,0 +1,247 @@
+"""Match the rows of a part of the source, decide about them and write them.
+
+A source that fits into memory is one part. A larger one is several, and each finds its rows by a
+look at all keys of the table; parts never share a key, so each is complete in itself. What stays in
+memory from part to part is small: which rows of the table change, and a filter of inserted keys.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import InputError
+from lancetable.format.manifest import Fragment
+from lancetable.format.schema.model import Schema
+from lancetable.fragment.writer import WriteOptions, remove_fragments
+from lancetable.operations.keys.keys import InsertedKeys
+from lancetable.operations.keys.row_buffer import Kept
+from lancetable.operations.keys.source_keys import SourceKeys
+from lancetable.operations.keys.spill import ROW_BYTES
+from lancetable.operations.keys.xxhash import Hashes
+from lancetable.operations.merge.clauses import Act, BoundClause, When
+from lancetable.operations.merge.decide import (
+    Actions,
+    Decided,
+    Matched,
+    MatchTask,
+    RestTask,
+    condition_sides,
+    decide_inserts,
+    decide_rest,
+    match_part,
+    numbered,
+)
+from lancetable.operations.merge.write import ROWS_PER_TASK, MergeTask, plan_writes, write_merged
+from lancetable.operations.rows.move_rows import target_of
+from lancetable.operations.rows.parts import Offsets, parts, suited
+from lancetable.operations.rows.rowset import RowSet
+from lancetable.operations.run.memory import give_back
+from lancetable.operations.run.runner import Runner
+from lancetable.operations.run.steps import run_steps
+
+_PARTS_AT_A_TIME = 8
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """Values that all parts of a source share."""
+
+    snapshot: Snapshot
+    schema: Schema
+    """Of the table after the merge."""
+    on: tuple[str, ...]
+    keys: SourceKeys
+    clauses: tuple[BoundClause, ...]
+    write: WriteOptions
+    runner: Runner
+    memory_limit: int
+    allows_duplicates: bool
+
+    @property
+    def rows_at_a_time(self) -> int:
+        """About how many rows are decided about before they are written."""
+        return max(self.memory_limit // ROW_BYTES, ROWS_PER_TASK)
+
+    def has(self, when: When) -> bool:
+        """Say whether there is a clause for rows of a kind."""
+        return bool(numbered(self.clauses, when))
+
+
+class PartDone(NamedTuple):
+    """Result of one part of the source, a small value that can be sent."""
+
+    fragments: tuple[Fragment, ...]
+    changed: dict[int, RowSet]
+    matched: dict[int, RowSet]
+    inserted_hashes: Hashes
+    inserted: int
+    updated: int
+    deleted: int
+
+
+@dataclass(slots=True)
+class MergeWork:
+    """Results of the rows so far."""
+
+    plan: MergePlan
+    inserted_keys: InsertedKeys
+    fragments: list[Fragment]
+    """New fragments, each noted as soon as its files are there."""
+    changed: dict[int, RowSet] = field(default_factory=dict)
+    """By fragment: rows that are changed or deleted."""
+    matched: dict[int, RowSet] = field(default_factory=dict)
+    """By fragment: rows that match the source, noted where clauses need the others."""
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    _waiting: list[Decided] = field(default_factory=list)
+    _are_distinct: bool = False
+    """Whether the keys of the current part are known to differ."""
+
+    def take_part(
+        self, kept: Kept, *, is_last: bool, matches: Iterable[Matched] | None = None
+    ) -> None:
+        """Apply one part of the source; its matches may be known already.
+
+        Raises:
+            InputError: rows of the source share a key.
+        """
+        plan = self.plan
+        self._are_distinct = False
+        is_matched = np.zeros(kept.rows, np.bool_)
+        for found in self._matches(kept) if matches is None else matches:
+            if plan.has(When.MATCHED) and len(found.ambiguous):
+                raise InputError(
+                    "several rows of the source match one row of the table, with the keys "
+                    f"{plan.keys.shown(kept, found.ambiguous)}; keep one row for each key"
+                )
+            is_matched[found.rows] = True
+            self._note(found)
+            self._decide(found.decided, kept)
+        if is_last and plan.has(When.NOT_MATCHED_BY_SOURCE):
+            for decided in self._rest():
+                self._decide(decided, kept)
+        rows, by = decide_inserts(plan.clauses, kept, np.flatnonzero(~is_matched))
+        if len(rows):
+            allowed = plan.allows_duplicates or self._are_distinct
+            plan.keys.record(kept, rows, self.inserted_keys, allows_duplicates=allowed)
+        self.inserted += len(rows)
+        give_back(kept.rows)
+        self._write(self._task(kept, rows, by))
+
+    def done(self) -> PartDone:
+        """Return what became of the rows; made for a part alone, with keys that keep all hashes."""
+        return PartDone(
+            tuple(self.fragments),
+            self.changed,
+            self.matched,
+            self.inserted_keys.hashes(),
+            self.inserted,
+            self.updated,
+            self.deleted,
+        )
+
+    def absorb(self, done: PartDone) -> None:
+        """Take in what became of a part elsewhere."""
+        self.fragments += done.fragments
+        self.inserted_keys.add(done.inserted_hashes)
+        for known, rows in ((self.changed, done.changed), (self.matched, done.matched)):
+            for id_, some in rows.items():
+                known[id_] = _with(known, id_, some.offsets())
+        self.inserted += done.inserted
+        self.updated += done.updated
+        self.deleted += done.deleted
+
+    def take_rest(self) -> None:
+        """Decide about rows that no part matches, when all parts were absorbed."""
+        if self.plan.has(When.NOT_MATCHED_BY_SOURCE):
+            nothing = Kept(pa.schema([]), [])
+            for decided in self._rest():
+                self._decide(decided, nothing)
+            none = np.empty(0, np.int64)
+            self._write(self._task(nothing, none, none.astype(np.int16)))
+
+    def _matches(self, kept: Kept) -> Iterator[Matched]:
+        plan = self.plan
+        if not kept.rows:
+            return
+        index = plan.keys.index(kept)
+        self._are_distinct = index.is_unique
+        clauses = plan.clauses
+        read = condition_sides(numbered(clauses, When.MATCHED)).source
+        narrow = kept.select(read) if read else Kept(kept.schema, [])
+        for group in _groups(plan.snapshot, plan.rows_at_a_time):
+            tasks = [MatchTask(part, plan.on, index, clauses, narrow) for part in group]
+            yield from run_steps(suited(plan.runner, group), match_part, tasks)
+
+    def _rest(self) -> Iterator[list[Decided]]:
+        plan = self.plan
+        for group in _groups(plan.snapshot, plan.rows_at_a_time):
+            tasks = []
+            for part in group:
+                ids = [one.id for one in part.manifest.fragments]
+                known = {id_: self.matched[id_] for id_ in ids if id_ in self.matched}
+                tasks.append(RestTask(part, known, plan.clauses))
+            yield from run_steps(plan.runner, decide_rest, tasks)
+
+    def _note(self, found: Matched) -> None:
+        if self.plan.has(When.NOT_MATCHED_BY_SOURCE):
+            for id_, offsets in found.offsets.items():
+                self.matched[id_] = _with(self.matched, id_, offsets)
+
+    def _decide(self, decided: Iterable[Decided], kept: Kept) -> None:
+        """Note what is done with rows; many of them are written at once."""
+        clauses = self.plan.clauses
+        updates = np.array([clause.act is Act.UPDATE for clause in clauses])
+        for one in decided:
+            self.changed[one.fragment.id] = _with(self.changed, one.fragment.id, one.offsets)
+            is_update = updates[one.actions]
+            count = int(is_update.sum())
+            self.updated += count
+            self.deleted += len(one.offsets) - count
+            if count:
+                self._waiting.append(one if is_update.all() else one.where(is_update))
+        if sum(len(one.offsets) for one in self._waiting) >= self.plan.rows_at_a_time:
+            none = np.empty(0, np.int64)
+            self._write(self._task(kept, none, none.astype(np.int16)))
+
+    def _task(self, kept: Kept, rows: Offsets, by: Actions) -> MergeTask:
+        plan = self.plan
+        moved, self._waiting = tuple(self._waiting), []
+        return MergeTask(
+            plan.snapshot, plan.schema, moved, rows, by, plan.clauses, kept, plan.write
+        )
+
+    def _write(self, all_rows: MergeTask) -> None:
+        snapshot = self.plan.snapshot
+        apart = self.plan.schema is not snapshot.manifest.schema
+        target = target_of(snapshot)
+        written = run_steps(
+            self.plan.runner,
+            write_merged,
+            plan_writes(all_rows, snapshot, apart=apart),
+            lambda fragments: remove_fragments(fragments, target),
+        )
+        self.fragments += [fragment for each in written for fragment in each]
+
+
+def _with(known: dict[int, RowSet], id_: int, offsets: Offsets) -> RowSet:
+    return known[id_].union(offsets) if id_ in known else RowSet.of(offsets)
+
+
+def _groups(snapshot: Snapshot, most: int) -> Iterator[list[Snapshot]]:
+    """Yield the parts of a version in groups of about so many rows, but enough to work on."""
+    group: list[Snapshot] = []
+    held = 0
+    for part in parts(snapshot):
+        group.append(part)
+        held += sum(one.physical_rows or 0 for one in part.manifest.fragments)
+        if held >= most and len(group) >= _PARTS_AT_A_TIME:
+            yield group
+            group, held = [], 0
+    if group:
+        yield group

@@ -1,0 +1,1 @@
+"""Find, mark and move rows of fragments."""

@@ -1,0 +1,1 @@
+"""Run the steps of an operation, again after conflicts, within a memory limit."""

@@ -1,0 +1,1 @@
+"""Ways to select the rows of a window that match a predicate."""

@@ -1,0 +1,1 @@
+"""Merge data frames into tables."""

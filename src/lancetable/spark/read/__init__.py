@@ -1,0 +1,1 @@
+"""Read versions, changes and their schemas in Spark."""

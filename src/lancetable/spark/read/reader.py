@@ -1,0 +1,157 @@
+"""Read one version of a table in Spark.
+
+On the driver the version is divided into partitions. A task reads the rows of a partition window by
+window and only as they are asked for, so that a limit ends the work early.
+
+Filters of a query are left to Spark: no reader overrides ``pushFilters``. Spark keeps the read plan
+of pushed filters in the object that all queries of a data frame or view share, so that a filter of
+one query would drop rows of the others. The option ``where`` belongs to the data frame itself.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from lancetable.commit.leases import reading
+from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import SchemaError
+from lancetable.format.schema.model import Schema
+from lancetable.format.schema.project import quote
+from lancetable.fragment.projection import ROW_OFFSET
+from lancetable.fragment.readers import Readers
+from lancetable.scan.plan import ScanPlan, Window, plan, windows
+from lancetable.scan.request import ScanRequest, parse_where
+from lancetable.scan.result import table_of
+from lancetable.scan.row_size import Pace, measured
+from lancetable.scan.window import read_parts
+from lancetable.spark.casts import Casts, plan_read
+from lancetable.spark.errors import coded
+from lancetable.spark.options import ReadOptions
+from lancetable.spark.read.partitions import LancePartition, divide
+from lancetable.spark.read.schema import request_for
+from lancetable.spark.types import to_arrow
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is read of any part of a table: it can be sent to every task."""
+
+    schema: StructType
+    options: ReadOptions
+    complete_from: int = 0
+    """Versions before this one may lack columns, which are null then."""
+
+    def request(self, schema: Schema, version: int) -> ScanRequest:
+        """Return the request for a version that has a schema.
+
+        Raises:
+            SchemaError: the table has no such column.
+        """
+        named = _named(schema, self.options)
+        wanted = [name for name in self.schema.names if name in named]
+        missing = [name for name in self.schema.names if name not in named]
+        if missing and version >= self.complete_from:
+            raise SchemaError(
+                f"the table has no column {missing[0]!r}; it has {', '.join(named) or 'none'}"
+            )
+        columns = dict.fromkeys(named[name] for name in wanted)
+        return request_for(tuple(columns), self.options, parse_where(self.options.where))
+
+    def batches(self, partition: LancePartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition, as Spark expects them."""
+        schema = partition.part.manifest.schema
+        casts = self.casts(plan(schema, self.request(schema, partition.part.version)))
+        for batch in self.native_batches(partition):
+            yield casts.apply(batch)
+
+    def native_batches(self, partition: LancePartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition in the types of the table."""
+        schema = partition.part.manifest.schema
+        planned = plan(schema, self.request(schema, partition.part.version))
+        readers = Readers(partition.part)
+        pace = measured((planned.early, planned.late), readers.source)
+        with reading(partition.part.store, partition.part.version) as hold:
+            for window in self._windows(partition, readers, pace):
+                hold.tick()
+                for _, piece in read_parts(planned, readers, window, pace):
+                    if not piece.rows:
+                        continue
+                    table = table_of(planned, piece)
+                    for batch in table.to_batches(max_chunksize=self.options.batch_rows):
+                        yield self._completed(batch)
+
+    def casts(self, planned: ScanPlan) -> Casts:
+        """Return how batches of a scan become those of Spark.
+
+        Raises:
+            SchemaError: a column cannot be read as the type that is asked for.
+        """
+        known = set(planned.schema.names)
+        source = pa.schema(
+            [
+                planned.schema.field(name) if name in known else pa.field(name, pa.null())
+                for name in self.schema.names
+            ]
+        )
+        return plan_read(source, to_arrow(self.schema), self.options.nanoseconds)
+
+    def _completed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with its columns in order, those that it lacks as nulls."""
+        names, known = self.schema.names, set(batch.schema.names)
+        if known.issuperset(names):
+            return batch.select(names)
+        nulls = pa.nulls(batch.num_rows)
+        arrays = [batch.column(name) if name in known else nulls for name in names]
+        return pa.RecordBatch.from_arrays(arrays, names)
+
+    def _windows(self, partition: LancePartition, readers: Readers, pace: Pace) -> Iterator[Window]:
+        for one in partition.ranges:
+            stop = readers[one.position].opened.rows if one.stop is None else one.stop
+            yield from windows(one.position, one.start, stop, pace.rows(self.options.batch_bytes))
+
+
+def _named(schema: Schema, options: ReadOptions) -> dict[str, str]:
+    """Return the columns that can be read, with the path that asks for each."""
+    if options.columns is None:
+        named = {field.name: quote(field.name) for field in schema.fields}
+    else:
+        named = {}
+        for path in options.columns:
+            if path == ROW_OFFSET:
+                raise SchemaError(
+                    f"{ROW_OFFSET} counts rows of the whole table, which a task cannot; use "
+                    "withRowAddress"
+                )
+            (field,) = plan(schema, ScanRequest(columns=(path,))).schema
+            named[field.name] = path
+    system = ("_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version")
+    return named | {name: name for name in system if name not in named}
+
+
+class LanceReader(DataSourceReader):
+    """Reads one version. A copy that is sent to a task does not know its fragments."""
+
+    def __init__(self, snapshot: Snapshot, reading: Reading) -> None:
+        self.snapshot = snapshot
+        self.reading = reading
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"reading": self.reading}
+
+    def partitions(self) -> list[InputPartition]:
+        """Divide the version."""
+        with coded():
+            schema = self.snapshot.manifest.schema
+            planned = plan(schema, self.reading.request(schema, self.snapshot.version))
+            self.reading.casts(planned)
+            return list(divide(self.snapshot, planned, self.reading.options))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition."""
+        if not isinstance(partition, LancePartition):
+            return
+        with coded():
+            yield from self.reading.batches(partition)

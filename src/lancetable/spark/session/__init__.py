@@ -1,0 +1,1 @@
+"""Sessions: create one, register the data source, show progress."""

@@ -1,0 +1,1 @@
+"""Streaming source and sink."""

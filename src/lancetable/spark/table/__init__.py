@@ -1,0 +1,1 @@
+"""LanceTable: the operations of a table on Spark."""

@@ -1,0 +1,205 @@
+"""In which columns is told what a table is, what became of it, and what an operation did."""
+
+from lancetable.commit.history.difference import Difference
+from lancetable.commit.history.entry import HistoryEntry
+from lancetable.commit.refs import BranchInfo, TagInfo
+from lancetable.commit.snapshot import Snapshot
+from lancetable.operations.branch.cherry_pick import Pick, PickResult
+from lancetable.operations.branch.fast_forward import PublishResult
+from lancetable.operations.check.model import Problem
+from lancetable.operations.check.repair import RepairPlan
+from lancetable.operations.cleanup.options import CleanupResult
+from lancetable.operations.results import MergeResult
+
+TOLD = (
+    "version bigint, timestamp timestamp, operation string, "
+    "operationParameters map<string,string>, operationMetrics map<string,bigint>, "
+    "userMetadata string, tags array<string>, engineInfo string"
+)
+DESCRIBED = (
+    "format string, location string, branch string, version bigint, lastModified timestamp, "
+    "numRows bigint, numFragments bigint, numFiles bigint, sizeInBytes bigint, "
+    "storageVersion string, properties map<string,string>"
+)
+MERGED = (
+    "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, "
+    "num_inserted_rows bigint, version bigint, is_new_version boolean"
+)
+REMOVED = (
+    "isDryRun boolean, versions array<bigint>, numFiles bigint, sizeInBytes bigint, "
+    "failed array<string>, numFilesByKind map<string,bigint>, "
+    "kept array<struct<branch:string,version:bigint,reason:string>>"
+)
+TAGS = (
+    "name string, version bigint, branch string, createdAt timestamp, updatedAt timestamp, "
+    "metadata map<string,string>"
+)
+BRANCHES = (
+    "name string, parentBranch string, parentVersion bigint, createdAt timestamp, "
+    "metadata map<string,string>"
+)
+PUBLISHED = (
+    "version bigint, branch string, branchVersions array<bigint>, operation string, "
+    "numFiles bigint, indicesLeft array<string>, isNewVersion boolean"
+)
+PICKED = "branch string, branchVersion bigint, version bigint"
+DIFFERENT = (
+    "numRowsBefore bigint, numRowsAfter bigint, numRowsNew bigint, numRowsGone bigint, "
+    "columns array<struct<id:bigint,before:string,after:string>>, fragmentsAdded array<bigint>, "
+    "fragmentsRemoved array<bigint>, fragmentsChanged array<bigint>, "
+    "files array<struct<kind:string,path:string,sizeInBytes:bigint,isNew:boolean>>"
+)
+FAULTS = (
+    "kind string, path string, message string, consequence string, branch string, "
+    "versions array<bigint>, fragments array<bigint>, isDamage boolean"
+)
+MENDED = (
+    "isDryRun boolean, isNeeded boolean, version bigint, baseVersion bigint, numLostRows bigint, "
+    "losses array<struct<kind:string,path:string,what:string,fragment:bigint,numRows:bigint>>"
+)
+Row = tuple[object, ...]
+
+
+def told(entry: HistoryEntry) -> Row:
+    """Return a row of the history."""
+    effect = entry.effect
+    metrics = {
+        "numRowsAdded": effect.rows_added,
+        "numRowsRemoved": effect.rows_removed,
+        "numRowsUpdated": effect.rows_updated,
+        "numFragmentsAdded": effect.fragments_added,
+        "numFragmentsRemoved": effect.fragments_removed,
+        "numFragmentsChanged": effect.fragments_changed,
+    }
+    what = {"predicate": effect.predicate, "detail": effect.detail}
+    return (
+        entry.version,
+        entry.timestamp,
+        entry.operation,
+        {**entry.properties, **{name: text for name, text in what.items() if text}},
+        {name: count for name, count in metrics.items() if count is not None},
+        entry.message,
+        list(entry.tags),
+        None if entry.writer is None else entry.writer.text,
+    )
+
+
+def described(snapshot: Snapshot, rows: int) -> Row:
+    """Return the row that describes a version."""
+    manifest = snapshot.manifest
+    files = [file for fragment in manifest.fragments for file in fragment.files]
+    return (
+        "lance",
+        snapshot.location.uri,
+        snapshot.branch,
+        manifest.version,
+        manifest.timestamp,
+        rows,
+        len(manifest.fragments),
+        len(files),
+        sum(file.size or 0 for file in files),
+        manifest.data_format,
+        dict(manifest.config or {}),
+    )
+
+
+def merged(result: MergeResult) -> Row:
+    """Return how many rows a merge changed, and the version afterwards."""
+    counts = (result.updated, result.deleted, result.inserted)
+    return (sum(counts), *counts, result.version, result.is_new_version)
+
+
+def removed(result: CleanupResult) -> Row:
+    """Return what a cleanup removed, or would."""
+    versions = [one.version for one in result.removed_versions]
+    return (
+        result.is_dry_run,
+        versions,
+        result.files,
+        result.bytes,
+        list(result.failed),
+        {kind: amount.files for kind, amount in result.removed.items()},
+        [tuple(one) for one in result.kept_versions],
+    )
+
+
+def tag_row(tag: TagInfo) -> Row:
+    """Return what a tag names."""
+    return (
+        tag.name,
+        tag.version,
+        tag.branch,
+        tag.created_at,
+        tag.updated_at,
+        dict(tag.metadata),
+    )
+
+
+def branch_row(branch: BranchInfo) -> Row:
+    """Return where a branch began."""
+    return (
+        branch.name,
+        branch.parent_branch,
+        branch.parent_version,
+        branch.created_at,
+        dict(branch.metadata),
+    )
+
+
+def published(result: PublishResult) -> Row:
+    """Return what a fast-forward brought."""
+    return (
+        result.version,
+        result.branch,
+        list(result.branch_versions),
+        result.operation,
+        result.files,
+        list(result.indices_left),
+        result.is_new_version,
+    )
+
+
+def picked(result: PickResult, pick: Pick) -> Row:
+    """Return which version of a branch became which."""
+    return (result.branch, pick.branch_version, pick.version)
+
+
+def different(found: Difference) -> Row:
+    """Return how two versions differ."""
+    return (
+        found.rows_before,
+        found.rows_after,
+        found.rows_new,
+        found.rows_gone,
+        [tuple(one) for one in found.columns],
+        list(found.fragments_added),
+        list(found.fragments_removed),
+        list(found.fragments_changed),
+        [tuple(one) for one in found.files],
+    )
+
+
+def fault(problem: Problem) -> Row:
+    """Return something that is wrong."""
+    return (
+        problem.kind,
+        problem.path,
+        problem.message,
+        problem.consequence,
+        problem.branch,
+        list(problem.versions),
+        list(problem.fragments),
+        problem.is_damage,
+    )
+
+
+def mended(plan: RepairPlan, *, is_dry_run: bool) -> Row:
+    """Return what a repair does not keep; without anything broken there is no new version."""
+    return (
+        is_dry_run,
+        plan.is_needed,
+        plan.version if plan.is_needed else plan.base.version,
+        plan.base.version,
+        plan.lost_rows,
+        [(one.kind, one.path, one.what, one.fragment, one.rows) for one in plan.losses],
+    )

@@ -1,0 +1,1 @@
+"""Write tables from Spark: tasks write files, the driver commits them."""
