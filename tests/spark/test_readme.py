@@ -7,7 +7,7 @@ from tests.conftest import ROOT
 
 def test_the_example_runs(spark, capsys):
     text = (ROOT / "README.md").read_text()
-    (code,) = re.findall(r"## On Spark\n\n```py\n(.*?)```", text, re.DOTALL)
+    (code,) = re.findall(r"## Spark\n\n```py\n(.*?)```", text, re.DOTALL)
     exec(compile(code, "README.md", "exec"), {})
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "9"

