@@ -10,7 +10,6 @@ bits      meaning of an address
 
 from array import array
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ def row_address(fragment_id: int, offset: int) -> int:
     return fragment_id << OFFSET_BITS | offset
 
 
-@dataclass(frozen=True, slots=True)
 class RowSet:
     """A set of row addresses or of row ids: all rows that match something, exactly or at most.
 
@@ -36,8 +34,20 @@ class RowSet:
     check them. Every operation keeps all rows that match.
     """
 
-    _rows: "BitMap64"
-    is_exact: bool = True
+    # Not a dataclass: opening a table does without that module.
+    __slots__ = ("_rows", "is_exact")
+
+    def __init__(self, rows: "BitMap64", is_exact: bool = True) -> None:  # noqa: FBT001, FBT002
+        self._rows = rows
+        self.is_exact = is_exact
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether two sets hold the same rows, both exactly or both at most."""
+        if not isinstance(other, RowSet):
+            return NotImplemented
+        return self.is_exact == other.is_exact and bool(self._rows == other._rows)
+
+    __hash__ = None  # type: ignore[assignment]
 
     @classmethod
     def from_addresses(
