@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from lancetable.format.manifest import BasePath, DataFile, Fragment, IndexFile, IndexSegment
+from lancetable.format.manifest.mem_wal.model import CompactedSsTable
 from lancetable.format.schema.model import Schema
 
 COMMIT_MESSAGE = "__lance_commit_message"
@@ -98,13 +99,6 @@ class ReserveFragments:
     """Fragment ids are set aside for a later rewrite."""
 
     num_fragments: int
-
-
-class CompactedSsTable(NamedTuple):
-    """How far the write-ahead log of one shard has been merged."""
-
-    shard_id: str
-    generation: int
 
 
 class ExactKeys(NamedTuple):

@@ -13,7 +13,6 @@ from lancetable.commit.transaction import (
     Append,
     BloomFilter,
     Clone,
-    CompactedSsTable,
     CreateIndex,
     DataReplacement,
     Delete,
@@ -50,6 +49,7 @@ from lancetable.format.manifest import (
     IndexSegment,
     InlineSequence,
 )
+from lancetable.format.manifest.mem_wal.model import CompactedSsTable
 from lancetable.format.proto import table_pb2, transaction_pb2
 from lancetable.format.schema import Field, Schema
 

@@ -11,7 +11,6 @@ from lancetable.commit.transaction import (
     Append,
     BloomFilter,
     Clone,
-    CompactedSsTable,
     CreateIndex,
     DataReplacement,
     Delete,
@@ -42,6 +41,7 @@ from lancetable.format.manifest import (
     Fragment,
     IndexSegment,
 )
+from lancetable.format.manifest.mem_wal.model import CompactedSsTable
 from lancetable.format.manifest.roaring import encode_bitmap
 from lancetable.format.schema import Field, Schema
 from tests.conftest import GOLDEN

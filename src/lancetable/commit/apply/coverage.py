@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from datetime import datetime
 from uuid import uuid4
 
-from lancetable.commit.apply.mem_wal import with_generations
-from lancetable.commit.transaction import CompactedSsTable, CreateIndex, Rewrite, RewrittenIndex
+from lancetable.commit.transaction import CreateIndex, Rewrite, RewrittenIndex
 from lancetable.errors import InputError
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import (
@@ -19,6 +18,8 @@ from lancetable.format.manifest.indices.kinds import (
     is_system,
     kind_of,
 )
+from lancetable.format.manifest.mem_wal.codec import decode_details, encode_details
+from lancetable.format.manifest.mem_wal.model import CompactedSsTable
 from lancetable.format.manifest.reuse import FragmentReuse
 from lancetable.format.schema.model import Schema
 
@@ -189,7 +190,7 @@ def after_merge_of_log(
             uuid=str(uuid4()),
             dataset_version=version,
             created_at=now,
-            details=with_generations(segment.details, tables),
+            details=encode_details(decode_details(segment.details).with_compacted(tables)),
         )
         if segment.name == MEM_WAL
         else segment

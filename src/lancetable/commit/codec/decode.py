@@ -4,7 +4,7 @@ Old dialects are read: configuration changes before there were update maps, and 
 there were groups. An operation that is not known becomes :class:`Unknown`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -14,7 +14,6 @@ from lancetable.commit.transaction import (
     Append,
     BloomFilter,
     Clone,
-    CompactedSsTable,
     CreateIndex,
     DataReplacement,
     Delete,
@@ -48,6 +47,7 @@ from lancetable.format.manifest.indices.codec import (
     decode_segments,
     decode_uuid,
 )
+from lancetable.format.manifest.mem_wal.codec import decode_compacted
 from lancetable.format.manifest.model import Trust
 from lancetable.format.proto import file_pb2, transaction_pb2
 from lancetable.format.schema.codec import decode_fields, decode_metadata
@@ -101,13 +101,6 @@ def _fields(parts: tuple[bytes, ...]) -> tuple[Field, ...]:
     return decode_fields([file_pb2.Field.FromString(part) for part in parts])
 
 
-def _compacted(messages: Iterable[_Message]) -> tuple[CompactedSsTable, ...]:
-    return tuple(
-        CompactedSsTable(decode_uuid(message.region_id, "a shard"), message.generation)
-        for message in messages
-    )
-
-
 def _create_index(message: _Message) -> CreateIndex:
     return CreateIndex(
         tuple(decode_segments(message.new_indices)), tuple(decode_segments(message.removed_indices))
@@ -158,7 +151,7 @@ def _update(message: _Message) -> Update:
         _fragments(message.updated_fragments),
         _fragments(message.new_fragments),
         tuple(message.fields_modified),
-        _compacted(message.merged_generations),
+        decode_compacted(message.merged_generations),
         tuple(message.fields_for_preserving_frag_bitmap),
         mode,
         _key_filter(message.inserted_rows) if message.HasField("inserted_rows") else None,
@@ -214,7 +207,7 @@ _DECODERS: Mapping[str | None, Callable[[_Message], Operation]] = {
     "data_replacement": lambda m: DataReplacement(
         tuple(Replacement(r.fragment_id, decode_data_file(r.new_file)) for r in m.replacements)
     ),
-    "update_mem_wal_state": lambda m: UpdateMemWalState(_compacted(m.merged_generations)),
+    "update_mem_wal_state": lambda m: UpdateMemWalState(decode_compacted(m.merged_generations)),
     "clone": lambda m: Clone(
         m.is_shallow,
         m.ref_name if m.HasField("ref_name") else None,

@@ -1,12 +1,10 @@
 """Transactions into their messages."""
 
-from collections.abc import Iterable
 from typing import Any, TypeAlias, assert_never
 
 from lancetable.commit.transaction import (
     Append,
     Clone,
-    CompactedSsTable,
     CreateIndex,
     DataReplacement,
     Delete,
@@ -32,6 +30,7 @@ from lancetable.format.manifest.fields.codec import encode_fields, encode_metada
 from lancetable.format.manifest.fragments.codec import encode_fragments
 from lancetable.format.manifest.fragments.entry.codec import encode_data_file
 from lancetable.format.manifest.indices.codec import encode_files, encode_segments, encode_uuid
+from lancetable.format.manifest.mem_wal.codec import encode_compacted
 from lancetable.format.proto import transaction_pb2
 from lancetable.format.schema.model import Schema
 
@@ -108,7 +107,7 @@ def _operation(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
             ]
             return {"data_replacement": _T.DataReplacement(replacements=groups)}
         case UpdateMemWalState(tables):
-            message = _T.UpdateMemWalState(merged_generations=_compacted_messages(tables))
+            message = _T.UpdateMemWalState(merged_generations=encode_compacted(tables))
             return {"update_mem_wal_state": message}
         case Clone(is_shallow, name, version, path, branch):
             message = _T.Clone(
@@ -129,13 +128,6 @@ def _operation(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
 
 def _schema_parts(schema: Schema) -> dict[str, _Message]:
     return {"schema": encode_fields(schema), "schema_metadata": encode_metadata(schema.metadata)}
-
-
-def _compacted_messages(tables: Iterable[CompactedSsTable]) -> list[_Message]:
-    return [
-        transaction_pb2.MergedGeneration(region_id=encode_uuid(shard), generation=generation)
-        for shard, generation in tables
-    ]
 
 
 def _rewrite_message(operation: Rewrite) -> _Message:
@@ -161,7 +153,7 @@ def _update_message(operation: Update) -> _Message:
         updated_fragments=encode_fragments(operation.updated_fragments),
         new_fragments=encode_fragments(operation.new_fragments),
         fields_modified=operation.fields_modified,
-        merged_generations=_compacted_messages(operation.compacted_sstables),
+        merged_generations=encode_compacted(operation.compacted_sstables),
         fields_for_preserving_frag_bitmap=operation.fields_for_preserving_frag_bitmap,
         update_mode=int(operation.update_mode),
         updated_fragment_offset_bitmaps=dict(operation.updated_fragment_offset_bitmaps),

@@ -6,7 +6,6 @@ from lancetable.commit.apply.coverage import without_values
 from lancetable.commit.rules.touched import index_names, meets, replaced_fields, touched
 from lancetable.commit.rules.verdicts import FINE, LOG, Rebased, Verdict, first, retry, stop
 from lancetable.commit.transaction import (
-    CompactedSsTable,
     CreateIndex,
     DataReplacement,
     Operation,
@@ -17,6 +16,7 @@ from lancetable.commit.transaction import (
     UpdateMemWalState,
 )
 from lancetable.format.manifest.indices.kinds import MEM_WAL
+from lancetable.format.manifest.mem_wal.model import CompactedSsTable
 
 
 def for_index(own: CreateIndex, other: Operation) -> Verdict:
@@ -53,7 +53,7 @@ def _narrowed(own: CreateIndex, other: Update) -> Verdict:
 def generations(mine: tuple[CompactedSsTable, ...], their: tuple[CompactedSsTable, ...]) -> Verdict:
     """Judge two merges of the log: of one shard, only a later generation may follow."""
     committed = {table.shard_id: table.generation for table in their}
-    for shard, generation in mine:
+    for shard, generation, _ in mine:
         if committed.get(shard, -1) >= generation:
             return stop(f"generation {generation} of shard {shard} was merged by another writer")
         if shard in committed:

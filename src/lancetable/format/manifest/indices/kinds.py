@@ -16,30 +16,35 @@ _SUFFIX = "indexdetails"
 
 
 class Kind(NamedTuple):
-    """What is known about one kind of index.
+    """Facts about one kind of index.
 
     ``newest`` is the newest version this release knows; -1 for an unknown kind. ``row_ids`` is
     the newest version whose segments hold row ids when the table has stable row ids; segments of
-    newer versions, and of kinds with -1, hold row addresses or zones of fragments.
+    newer versions, and of kinds with -1, hold row addresses, or zones of fragments.
     """
 
     name: str
+    type_url: str
     newest: int
     row_ids: int = -1
     is_vector: bool = False
+    is_zoned: bool = False
+    is_system: bool = False
 
 
-_KINDS = {
+KINDS = {
     kind.name: kind
     for kind in (
-        Kind("btree", newest=1, row_ids=0),
-        Kind("bitmap", newest=0, row_ids=0),
-        Kind("labellist", newest=1, row_ids=1),
-        Kind("ngram", newest=0, row_ids=0),
-        Kind("inverted", newest=3, row_ids=3),
-        Kind("vector", newest=2, row_ids=2, is_vector=True),
-        Kind(FRAGMENT_REUSE, newest=0),
-        Kind(MEM_WAL, newest=0),
+        Kind("btree", "/lance.table.BTreeIndexDetails", newest=1, row_ids=0),
+        Kind("bitmap", "/lance.table.BitmapIndexDetails", newest=0, row_ids=0),
+        Kind("labellist", "/lance.table.LabelListIndexDetails", newest=1, row_ids=1),
+        Kind("ngram", "/lance.table.NGramIndexDetails", newest=0, row_ids=0),
+        Kind("zonemap", "/lance.table.ZoneMapIndexDetails", newest=0, is_zoned=True),
+        Kind("bloomfilter", "/lance.index.pb.BloomFilterIndexDetails", newest=0, is_zoned=True),
+        Kind("inverted", "/lance.table.InvertedIndexDetails", newest=3, row_ids=3),
+        Kind("vector", "/lance.index.pb.VectorIndexDetails", newest=2, row_ids=2, is_vector=True),
+        Kind(FRAGMENT_REUSE, "/lance.table.FragmentReuseIndexDetails", newest=0, is_system=True),
+        Kind(MEM_WAL, "/lance.table.MemWalIndexDetails", newest=0, is_system=True),
     )
 }
 
@@ -54,7 +59,7 @@ def kind_of(segment: IndexSegment) -> Kind:
     name = segment.name
     if not is_system(segment):
         name = message_name(segment).lower().removesuffix(_SUFFIX)
-    return _KINDS.get(name) or Kind(name, newest=-1)
+    return KINDS.get(name) or Kind(name, segment.type_url, newest=-1)
 
 
 def is_known(segment: IndexSegment) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from google.protobuf.message import DecodeError
 
 from lancetable.errors import CorruptError
+from lancetable.format.manifest.indices.kinds import FRAGMENT_REUSE, KINDS
 from lancetable.format.manifest.names import checked_path
 from lancetable.format.manifest.reuse.model import (
     FragmentDigest,
@@ -19,7 +20,7 @@ from lancetable.format.manifest.reuse.model import (
 from lancetable.format.proto import table_pb2
 
 _Details = table_pb2.FragmentReuseIndexDetails
-TYPE_URL = "/lance.table.FragmentReuseIndexDetails"
+TYPE_URL = KINDS[FRAGMENT_REUSE].type_url
 EXTERNAL_NAME = "details.binpb"
 MOST_INLINE = 200 * 1024
 
