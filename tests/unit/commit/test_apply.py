@@ -460,10 +460,13 @@ def test_progress_of_the_log_is_recorded():
     assert (record.uuid != log.uuid, record.dataset_version) == (True, 6)
     more = Update(compacted_sstables=(CompactedSsTable(str(SHARD), 300),))
     (later,) = applied(version(), more, (record,)).indices
-    assert b"\x10\xac\x02" in later.details
+    entry = b"\x0a\x12\x0a\x10" + SHARD.bytes + b"\x10\xac\x02"
+    assert later.details == b"\x10\x01\x4a" + bytes([len(entry)]) + entry + b"\x60\x01"
     assert len(later.details) == len(record.details) + 1
-    with pytest.raises(InputError, match="not newer"):
-        applied(version(), UpdateMemWalState((CompactedSsTable(str(SHARD), 300),)), (later,))
+    for spelled in (str(SHARD), str(SHARD).upper()):
+        again = UpdateMemWalState((CompactedSsTable(spelled, 300),))
+        with pytest.raises(InputError, match="not newer"):
+            applied(version(), again, (later,))
     for damage in (b"\x4a", b"\x4a\x50", b"\xff" * 12, b"\x0b", b"\x09\x01"):
         with pytest.raises(CorruptError):
             applied(version(), more, (log._replace(details=damage),))

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancetable.format.rows import MAX_FRAGMENT_ID, MAX_OFFSET, OFFSET_BITS, RowSet
+from lancetable.format.rows import MAX_FRAGMENT_ID, MAX_OFFSET, OFFSET_BITS, RowSet, row_address
 
 FRAGMENTS = {0: 4, 2: 3, MAX_FRAGMENT_ID: 2}
 EVERY = {id_ << OFFSET_BITS | at for id_, rows in FRAGMENTS.items() for at in range(rows)}
@@ -69,3 +69,13 @@ def test_ranges_reach_the_largest_address():
     )
     assert pickle.loads(pickle.dumps(found)) == found
     assert not len(RowSet.from_addresses([]))
+
+
+@given(st.integers(0, MAX_FRAGMENT_ID), st.integers(0, MAX_OFFSET))
+def test_an_address_names_its_fragment_and_offset(fragment_id, offset):
+    address = row_address(fragment_id, offset)
+    assert (address >> OFFSET_BITS, address & MAX_OFFSET) == (fragment_id, offset)
+
+
+def test_the_second_row_of_the_third_fragment():
+    assert row_address(2, 1) == 0x2_0000_0001

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple
+from uuid import UUID
 
 from lancetable.errors import InputError
 
@@ -116,11 +117,12 @@ class MemWalDetails:
         """
         merged = {one.shard_id: one for one in self.compacted}
         for new in tables:
-            before = merged.get(new.shard_id, CompactedSsTable(new.shard_id, 0))
+            shard = str(UUID(new.shard_id))  # as decoded ids are written
+            before = merged.get(shard, CompactedSsTable(shard, 0))
             if new.generation <= before.generation:
                 raise InputError(
                     f"generation {new.generation} of shard {new.shard_id} is not newer than "
                     f"generation {before.generation}, which was merged before"
                 )
-            merged[new.shard_id] = before._replace(generation=new.generation)
+            merged[shard] = before._replace(generation=new.generation)
         return replace(self, compacted=tuple(merged.values()))
