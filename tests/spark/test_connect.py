@@ -7,7 +7,7 @@ import lancetable
 from lancetable.errors import InputError
 from lancetable.spark import show_progress, upsert
 from lancetable.spark.kinds import is_connect
-from lancetable.spark.session.progress import observed
+from lancetable.spark.sessions.progress import observed
 
 
 def test_rows_are_written_and_read(connect, tmp_path):

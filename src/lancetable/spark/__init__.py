@@ -8,13 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 import lancetable.spark.release  # noqa: F401 - before anything that an old PySpark lacks
-from lancetable.spark.session.local import session
-from lancetable.spark.session.register import register
+from lancetable.spark.sessions.local import session
+from lancetable.spark.sessions.register import register
 from lancetable.spark.source import LanceSource
 
 if TYPE_CHECKING:
     from lancetable.spark.runner import SparkRunner
-    from lancetable.spark.session.progress import show_progress
+    from lancetable.spark.sessions.progress import show_progress
     from lancetable.spark.table.table import LanceTable
     from lancetable.spark.upserts import upsert
 
@@ -31,7 +31,7 @@ __all__ = [
 _HOMES = {
     "LanceTable": "table.table",
     "SparkRunner": "runner",
-    "show_progress": "session.progress",
+    "show_progress": "sessions.progress",
     "upsert": "upserts",
 }
 

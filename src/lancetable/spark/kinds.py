@@ -1,4 +1,4 @@
-"""Which kind of session is this: a classic one, with its JVM at hand, or one over Connect."""
+"""Distinguish classic sessions from those of Spark Connect."""
 
 from typing import TYPE_CHECKING
 
@@ -7,5 +7,5 @@ if TYPE_CHECKING:
 
 
 def is_connect(spark: "SparkSession") -> bool:
-    """Say whether a session talks to a server."""
+    """Return whether a session is one of Spark Connect."""
     return type(spark).__module__.startswith("pyspark.sql.connect")

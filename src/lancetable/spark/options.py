@@ -58,7 +58,7 @@ class CreateMode(enum.Enum):
     NEVER = "never"
 
 
-class Changes(enum.Enum):
+class ChangeMode(enum.Enum):
     """What becomes of versions that changed or deleted rows.
 
     A stream of appended rows fails or leaves them out; a feed tells all changes.
@@ -70,7 +70,7 @@ class Changes(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TableRef:
     """Which table, and which version of it."""
 
     location: TableLocation
@@ -129,14 +129,14 @@ class StreamOptions:
     max_versions_per_trigger: int | None = None
     max_rows_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
-    changes: Changes = Changes.ERROR
+    changes: ChangeMode = ChangeMode.ERROR
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """Everything that was said."""
 
-    place: Place
+    place: TableRef
     read: ReadOptions
     sink: SinkOptions
     stream: StreamOptions
@@ -252,7 +252,7 @@ _STREAM: dict[str, Parser] = {
     "maxVersionsPerTrigger": _count,
     "maxRowsPerTrigger": _count,
     "maxBytesPerTrigger": _count,
-    "changes": _one_of(Changes),
+    "changes": _one_of(ChangeMode),
 }
 NAMES = ("path", *_PLACE, *_READ, *_SINK, *_STREAM, f"{STORAGE_PREFIX}*")
 """The names of all options."""
@@ -277,7 +277,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
         for name, text in options.items()
         if name.startswith(STORAGE_PREFIX)
     }
-    place = Place(locate(path, storage), **_chosen(Place, _PLACE, options))
+    place = TableRef(locate(path, storage), **_chosen(TableRef, _PLACE, options))
     return Options(
         place,
         ReadOptions(**_chosen(ReadOptions, _READ, options)),

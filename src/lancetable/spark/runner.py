@@ -17,8 +17,8 @@ from pyspark import cloudpickle
 
 from lancetable.commit.options import CommitOptions
 from lancetable.errors import InputError
-from lancetable.spark.errors import explained
-from lancetable.spark.session.progress import observed
+from lancetable.spark.errors import explain_missing_modules
+from lancetable.spark.sessions.progress import observed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +69,7 @@ class SparkRunner:
         number = len(tasks)
         work = _Work(_dumps(step), [_dumps(task) for task in tasks])
         frame = self._spark.range(0, number, 1, number).mapInArrow(work, _RESULT)
-        with explained(), self._watched(before):
+        with explain_missing_modules(), self._watched(before):
             return {row["id"]: row["result"] for row in frame.collect()}
 
     def _watched(self, before: int) -> AbstractContextManager[None]:

@@ -18,28 +18,28 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from lancetable.errors import TableNotFoundError
-from lancetable.spark.errors import coded
-from lancetable.spark.options import Changes, Options, Place, parse_options
-from lancetable.spark.read.schema import open_place, shown_schema
+from lancetable.spark.errors import all_coded
+from lancetable.spark.options import ChangeMode, Options, TableRef, parse_options
+from lancetable.spark.read.schema import open_version, shown_schema
 
 if TYPE_CHECKING:
     from lancetable.spark.read.feed import LanceChangesReader
     from lancetable.spark.read.reader import LanceReader
-    from lancetable.spark.stream.sink import LanceStreamWriter
-    from lancetable.spark.stream.source import LanceStreamReader
+    from lancetable.spark.stream.reader import LanceStreamReader
+    from lancetable.spark.stream.writer import LanceStreamWriter
     from lancetable.spark.write.writer import LanceWriter
 
 NAME = "lance"
 
 
+@all_coded
 class LanceSource(DataSource):
     """Tables of the Lance format, for ``spark.read.format("lance")`` and ``df.write``."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        with coded():
-            self.parsed: Options = parse_options(options)
-            self.pinned: Place = _pinned(self.parsed.place)
+        self.parsed: Options = parse_options(options)
+        self.pinned: TableRef = _pinned(self.parsed.place)
 
     @classmethod
     def name(cls) -> str:
@@ -48,59 +48,54 @@ class LanceSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of the table as Spark shows them."""
-        with coded():
-            snapshot = open_place(self.pinned)
-            if self.parsed.stream.changes is Changes.FEED:
-                from lancetable.spark.read.feed import feed_schema
+        snapshot = open_version(self.pinned)
+        if self.parsed.stream.changes is ChangeMode.FEED:
+            from lancetable.spark.read.feed import feed_schema
 
-                return feed_schema(snapshot, self.parsed.read)
-            return shown_schema(snapshot.manifest.schema, self.parsed.read)
+            return feed_schema(snapshot, self.parsed.read)
+        return shown_schema(snapshot.manifest.schema, self.parsed.read)
 
     def reader(self, schema: StructType) -> "LanceReader | LanceChangesReader":
         """Return what reads the version, the columns of a schema only; or the changes up to it."""
-        from lancetable.spark.read.reader import LanceReader, Reading
+        from lancetable.spark.read.reader import LanceReader, PartitionReader
 
-        with coded():
-            snapshot, reading = open_place(self.pinned), Reading(schema, self.parsed.read)
-            if self.parsed.stream.changes is Changes.FEED:
-                from lancetable.spark.read.feed import LanceChangesReader
-                from lancetable.spark.stream.source import first_version
+        snapshot, reader = open_version(self.pinned), PartitionReader(schema, self.parsed.read)
+        if self.parsed.stream.changes is ChangeMode.FEED:
+            from lancetable.spark.read.feed import LanceChangesReader
+            from lancetable.spark.stream.reader import first_version
 
-                first = first_version(self.pinned, self.parsed.stream)
-                return LanceChangesReader(snapshot, first - 1, reading)
-            return LanceReader(snapshot, reading)
+            first = first_version(self.pinned, self.parsed.stream)
+            return LanceChangesReader(snapshot, first - 1, reader)
+        return LanceReader(snapshot, reader)
 
     def writer(self, schema: StructType, overwrite: bool) -> "LanceWriter":  # noqa: FBT001 - Spark's
         """Return what writes rows of a schema: beside the old ones, or in their place."""
         from lancetable.spark.write.plan import plan_writing
         from lancetable.spark.write.writer import LanceWriter
 
-        with coded():
-            return LanceWriter(plan_writing(self.parsed, schema, overwrite=overwrite))
+        return LanceWriter(plan_writing(self.parsed, schema, overwrite=overwrite))
 
     def streamReader(self, schema: StructType) -> "LanceStreamReader":  # noqa: N802 - Spark's name
         """Return what follows the table."""
-        from lancetable.spark.read.reader import Reading
-        from lancetable.spark.stream.source import LanceStreamReader
+        from lancetable.spark.read.reader import PartitionReader
+        from lancetable.spark.stream.reader import LanceStreamReader
 
-        with coded():
-            reading = Reading(schema, self.parsed.read, complete_from=self.pinned.version or 0)
-            return LanceStreamReader(self.parsed, reading)
+        reader = PartitionReader(schema, self.parsed.read, complete_from=self.pinned.version or 0)
+        return LanceStreamReader(self.parsed, reader)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "LanceStreamWriter":  # noqa: FBT001, N802
         """Return what writes micro-batches: beside the old rows, or in their place."""
-        from lancetable.spark.stream.sink import LanceStreamWriter
+        from lancetable.spark.stream.writer import LanceStreamWriter
         from lancetable.spark.write.plan import plan_writing
 
-        with coded():
-            plan = plan_writing(self.parsed, schema, overwrite=overwrite)
-            return LanceStreamWriter(plan, self.parsed.checkpoint)
+        plan = plan_writing(self.parsed, schema, overwrite=overwrite)
+        return LanceStreamWriter(plan, self.parsed.checkpoint)
 
 
-def _pinned(place: Place) -> Place:
+def _pinned(place: TableRef) -> TableRef:
     """Return the place with the number of its version; a table may be missing before a write."""
     try:
-        snapshot = open_place(place)
+        snapshot = open_version(place)
     except TableNotFoundError:
         return place
     return replace(place, version=snapshot.version, branch=snapshot.branch, tag=None, as_of=None)

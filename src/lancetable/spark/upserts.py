@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lancetable.errors import InputError
 from lancetable.operations.results import ChangeOptions
-from lancetable.spark.errors import coded
+from lancetable.spark.errors import all_coded
 from lancetable.spark.kinds import is_connect
 from lancetable.spark.runner import PATIENT
 from lancetable.spark.table.table import LanceTable
@@ -24,6 +24,7 @@ _PLACE = "_lancetable_place"
 _QUERY_ID = "sql.streaming.queryId"
 
 
+@all_coded
 @dataclass(frozen=True, slots=True)
 class Upsert:
     """A function for ``foreachBatch``; it can be sent to the server of Connect."""
@@ -39,15 +40,14 @@ class Upsert:
     def __call__(self, rows: "DataFrame", batch_id: int) -> None:
         """Merge the rows of one micro-batch, unless that was done already."""
         spark = rows.sparkSession
-        with coded():
-            mark = Mark(self.app_id or _query_id(spark), batch_id)
-            table = LanceTable.forPath(spark, self.path, self.storage, branch=self.branch)
-            if is_done(table.snapshot(), mark):
-                return
-            commit = replace(PATIENT, properties=mark.properties())
-            merge = table.merge(self._latest(rows), self.on, ChangeOptions(commit=commit))
-            merge = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll()
-            (merge.withSchemaEvolution() if self.evolves_schema else merge).execute()
+        mark = Mark(self.app_id or _query_id(spark), batch_id)
+        table = LanceTable.forPath(spark, self.path, self.storage, branch=self.branch)
+        if is_done(table.snapshot(), mark):
+            return
+        commit = replace(PATIENT, properties=mark.properties())
+        merge = table.merge(self._latest(rows), self.on, ChangeOptions(commit=commit))
+        merge = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll()
+        (merge.withSchemaEvolution() if self.evolves_schema else merge).execute()
 
     def _latest(self, rows: "DataFrame") -> "DataFrame":
         """Return one row for each key: the one with the greatest value of a column."""

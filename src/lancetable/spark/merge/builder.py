@@ -22,7 +22,7 @@ from lancetable.expression.tree import rebuild
 from lancetable.format.schema.project import quote
 from lancetable.operations.merge.builder import MergeBuilder
 from lancetable.operations.merge.clauses import SOURCE, TARGET
-from lancetable.spark.errors import coded
+from lancetable.spark.errors import all_coded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -94,6 +94,7 @@ def _compared(part: Expression) -> tuple[Column, Column] | None:
     return one, other
 
 
+@all_coded
 @dataclass(frozen=True, slots=True)
 class LanceMergeBuilder:
     """A merge in the making; nothing happens before ``execute``."""
@@ -163,8 +164,7 @@ class LanceMergeBuilder:
 
     def execute(self) -> "DataFrame":
         """Carry the merge out, and return how many rows it changed."""
-        with coded():
-            return self.show(self.inner.execute())
+        return self.show(self.inner.execute())
 
 
 def as_keys(on: str | Sequence[str], target: str) -> tuple[tuple[str, ...], Aliases]:

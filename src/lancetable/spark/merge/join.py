@@ -39,7 +39,7 @@ from lancetable.operations.rows.move_rows import target_of
 from lancetable.operations.rows.parts import parts
 from lancetable.operations.run.runner import Threads
 from lancetable.spark.casts import Casts
-from lancetable.spark.errors import explained
+from lancetable.spark.errors import explain_missing_modules
 from lancetable.spark.merge.keys import ADDRESS, KEY, carried, key_fields, scan_keys, uncarried
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class SparkSpread:
         def run(source_rows: pa.Table, table_rows: pa.Table) -> pa.Table:
             return task.run(source_rows, table_rows)
 
-        with explained():
+        with explain_missing_modules():
             rows = left.cogroup(right).applyInArrow(run, _RESULT).collect()
         results = [pickle.loads(row["result"]) for row in rows]  # noqa: S301 - our own workers'
         done = [one for one in results if isinstance(one, PartDone)]

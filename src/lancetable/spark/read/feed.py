@@ -19,9 +19,9 @@ from lancetable.operations.feed.feed import Changes
 from lancetable.operations.feed.task import ADDED_FIELDS, ChangeTask
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.spark.casts import plan_read
-from lancetable.spark.errors import coded
+from lancetable.spark.errors import all_coded
 from lancetable.spark.options import ReadOptions
-from lancetable.spark.read.reader import Reading
+from lancetable.spark.read.reader import PartitionReader
 from lancetable.spark.read.schema import shown_schema
 from lancetable.spark.read.versions import Follower, Position
 from lancetable.spark.types import to_arrow, to_spark
@@ -45,10 +45,10 @@ def feed_schema(snapshot: Snapshot, options: ReadOptions) -> StructType:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedReading:
+class FeedReader:
     """What is read of the changes of a table: it can be sent to every task."""
 
-    reading: Reading
+    reader: PartitionReader
 
     def changes(self, snapshot: Snapshot, from_version: int) -> Changes:
         """Return the changes after a version up to another.
@@ -56,24 +56,24 @@ class FeedReading:
         Raises:
             InputError: the feed cannot give what options ask for.
         """
-        if self.reading.options.where is not None:
+        if self.reader.options.where is not None:
             raise InputError("the option 'where' is not for changes; filter the data frame instead")
         inner = self._columns(snapshot)
         return Changes(snapshot, from_version, inner, ScanOptions())
 
     def _columns(self, snapshot: Snapshot) -> ScanRequest:
-        own = [one for one in self.reading.schema.fields if one.name not in _ADDED]
-        reading = Reading(
-            StructType(own), self.reading.options, complete_from=self.reading.complete_from
+        own = [one for one in self.reader.schema.fields if one.name not in _ADDED]
+        reader = PartitionReader(
+            StructType(own), self.reader.options, complete_from=self.reader.complete_from
         )
-        return reading.request(snapshot.manifest.schema, snapshot.version)
+        return reader.request(snapshot.manifest.schema, snapshot.version)
 
     def divided(self, tasks: Iterable[ChangeTask]) -> list[InputPartition]:
         """Return partitions of about as many rows as options ask for, in the order of tasks."""
         bundles: list[list[ChangeTask]] = []
         held = 0
         for task in tasks:
-            if not bundles or held + task.rows > self.reading.options.partition_rows:
+            if not bundles or held + task.rows > self.reader.options.partition_rows:
                 bundles.append([])
                 held = 0
             bundles[-1].append(task)
@@ -82,12 +82,12 @@ class FeedReading:
 
     def batches(self, tasks: Sequence[ChangeTask]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of tasks, as Spark expects them."""
-        names = self.reading.schema.names
-        target = to_arrow(self.reading.schema)
+        names = self.reader.schema.names
+        target = to_arrow(self.reader.schema)
         for task in tasks:
             known = {field.name: field for field in task.schema}
             source = pa.schema([known.get(name, pa.field(name, pa.null())) for name in names])
-            casts = plan_read(source, target, self.reading.options.nanoseconds)
+            casts = plan_read(source, target, self.reader.options.nanoseconds)
             for batch in task.read():
                 yield casts.apply(_completed(batch, names))
 
@@ -99,29 +99,28 @@ def _completed(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, list(names))
 
 
+@all_coded
 class LanceChangesReader(DataSourceReader):
     """Reads the changes of some versions. A copy that is sent to a task does not know them."""
 
-    def __init__(self, snapshot: Snapshot, from_version: int, reading: Reading) -> None:
+    def __init__(self, snapshot: Snapshot, from_version: int, reader: PartitionReader) -> None:
         self.snapshot = snapshot
         self.from_version = from_version
-        self.feed = FeedReading(reading)
+        self.feed = FeedReader(reader)
 
     def __getstate__(self) -> dict[str, object]:
         return {"feed": self.feed}
 
     def partitions(self) -> list[InputPartition]:
         """Divide the changes."""
-        with coded():
-            changes = self.feed.changes(self.snapshot, self.from_version)
-            return self.feed.divided(changes.tasks(rows=self.feed.reading.options.partition_rows))
+        changes = self.feed.changes(self.snapshot, self.from_version)
+        return self.feed.divided(changes.tasks(rows=self.feed.reader.options.partition_rows))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition."""
         if not isinstance(partition, FeedPartition):
             return
-        with coded():
-            yield from self.feed.batches(partition.tasks)
+        yield from self.feed.batches(partition.tasks)
 
 
 class FeedUnit(NamedTuple):
@@ -151,11 +150,11 @@ class FeedFollower(NamedTuple):
     """A branch of a table whose changes are followed."""
 
     follower: Follower
-    feed: FeedReading
+    feed: FeedReader
 
     def units(self, start: Position, last: int) -> Iterator[FeedUnit]:
         """Yield the changes after a position, version by version."""
-        rows = self.feed.reading.options.partition_rows
+        rows = self.feed.reader.options.partition_rows
         for version in range(start.version, last + 1):
             snapshot = load(self.follower.location, version=version, branch=self.follower.branch)
             changes = self.feed.changes(snapshot, version - 1)

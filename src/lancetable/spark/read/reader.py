@@ -28,7 +28,7 @@ from lancetable.scan.result import table_of
 from lancetable.scan.row_size import Pace, measured
 from lancetable.scan.window import read_parts
 from lancetable.spark.casts import Casts, plan_read
-from lancetable.spark.errors import coded
+from lancetable.spark.errors import all_coded
 from lancetable.spark.options import ReadOptions
 from lancetable.spark.read.partitions import LancePartition, divide
 from lancetable.spark.read.schema import request_for
@@ -36,7 +36,7 @@ from lancetable.spark.types import to_arrow
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PartitionReader:
     """What is read of any part of a table: it can be sent to every task."""
 
     schema: StructType
@@ -131,27 +131,26 @@ def _named(schema: Schema, options: ReadOptions) -> dict[str, str]:
     return named | {name: name for name in system if name not in named}
 
 
+@all_coded
 class LanceReader(DataSourceReader):
     """Reads one version. A copy that is sent to a task does not know its fragments."""
 
-    def __init__(self, snapshot: Snapshot, reading: Reading) -> None:
+    def __init__(self, snapshot: Snapshot, reader: PartitionReader) -> None:
         self.snapshot = snapshot
-        self.reading = reading
+        self.reader = reader
 
     def __getstate__(self) -> dict[str, object]:
-        return {"reading": self.reading}
+        return {"reader": self.reader}
 
     def partitions(self) -> list[InputPartition]:
         """Divide the version."""
-        with coded():
-            schema = self.snapshot.manifest.schema
-            planned = plan(schema, self.reading.request(schema, self.snapshot.version))
-            self.reading.casts(planned)
-            return list(divide(self.snapshot, planned, self.reading.options))
+        schema = self.snapshot.manifest.schema
+        planned = plan(schema, self.reader.request(schema, self.snapshot.version))
+        self.reader.casts(planned)
+        return list(divide(self.snapshot, planned, self.reader.options))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition."""
         if not isinstance(partition, LancePartition):
             return
-        with coded():
-            yield from self.reading.batches(partition)
+        yield from self.reader.batches(partition)

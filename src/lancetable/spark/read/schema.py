@@ -12,7 +12,7 @@ from lancetable.expression import Expression
 from lancetable.format.schema.model import Schema
 from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanRequest
-from lancetable.spark.options import Place, ReadOptions
+from lancetable.spark.options import ReadOptions, TableRef
 from lancetable.spark.types import to_spark
 
 
@@ -34,7 +34,7 @@ def shown_schema(schema: Schema, options: ReadOptions) -> StructType:
     return to_spark(arrow, options.vectors)
 
 
-def open_place(place: Place) -> Snapshot:
+def open_version(place: TableRef) -> Snapshot:
     """Open the version that options name.
 
     Raises:

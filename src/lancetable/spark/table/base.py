@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldTable:
+class BaseTable:
     """One table, at the latest version of a branch."""
 
     spark: "SparkSession"
@@ -51,7 +51,7 @@ class HeldTable:
             reader = reader.option(f"{STORAGE_PREFIX}{key}", value)
         return reader.load(self.location.uri)
 
-    def _told(self, row: tuple[object, ...], schema: str) -> "DataFrame":
+    def _one_row(self, row: tuple[object, ...], schema: str) -> "DataFrame":
         """Return one row as a data frame."""
         return self.spark.createDataFrame([row], schema)
 

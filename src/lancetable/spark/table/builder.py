@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import DataType, StructField, StructType
 
 from lancetable.errors import InputError
-from lancetable.spark.errors import coded
+from lancetable.spark.errors import all_coded
 from lancetable.spark.type_names import TYPE_KEY
 from lancetable.spark.types import to_table
 from lancetable.table import create_table
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@all_coded
 @dataclass(frozen=True, slots=True)
 class LanceTableBuilder:
     """A table in the making; each call returns a new description."""
@@ -73,15 +74,14 @@ class LanceTableBuilder:
         """
         if self.path is None:
             raise InputError("say where the table will be, with location(path)")
-        with coded():
-            schema: pa.Schema = to_table(StructType(list(self.fields)), {})
-            table = create_table(
-                self.path,
-                schema=schema,
-                mode=self.mode,
-                storage_version=self.storage_version,
-                stable_row_ids=self.stable_row_ids,
-            )
-            missing = {k: v for k, v in self.properties if table.config.get(k) != v}
-            if missing:
-                table.update_config(missing)
+        schema: pa.Schema = to_table(StructType(list(self.fields)), {})
+        table = create_table(
+            self.path,
+            schema=schema,
+            mode=self.mode,
+            storage_version=self.storage_version,
+            stable_row_ids=self.stable_row_ids,
+        )
+        missing = {k: v for k, v in self.properties if table.config.get(k) != v}
+        if missing:
+            table.update_config(missing)

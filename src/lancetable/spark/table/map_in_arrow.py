@@ -17,7 +17,7 @@ from lancetable.scan.plan import plan
 from lancetable.spark.errors import coded
 from lancetable.spark.options import ReadOptions
 from lancetable.spark.read.partitions import divide
-from lancetable.spark.read.reader import Reading
+from lancetable.spark.read.reader import PartitionReader
 from lancetable.spark.read.schema import shown_schema
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ def fused(
         ExpressionError: the predicate cannot be understood or does not fit the columns.
     """
     own = snapshot.manifest.schema
-    reading = Reading(shown_schema(own, options), options)
-    planned = plan(own, reading.request(own, snapshot.version))
+    reader = PartitionReader(shown_schema(own, options), options)
+    planned = plan(own, reader.request(own, snapshot.version))
     payloads = [_dumps(partition) for partition in divide(snapshot, planned, options)]
     rows = spark.range(0, len(payloads), 1, len(payloads))
-    return rows.mapInArrow(_Work(payloads, reading, function), schema)
+    return rows.mapInArrow(_Work(payloads, reader, function), schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +54,16 @@ class _Work:
     """What a worker does: read partitions and call the function."""
 
     payloads: list[bytes]
-    reading: Reading
+    reader: PartitionReader
     function: Function
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch.column(0).to_pylist():
                 partition = pickle.loads(self.payloads[place])  # noqa: S301 - the driver's
-                yield from self.function(_read(self.reading, partition))
+                yield from self.function(_read(self.reader, partition))
 
 
-def _read(reading: Reading, partition: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
-    with coded():
-        yield from reading.native_batches(partition)
+@coded
+def _read(reader: PartitionReader, partition: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
+    yield from reader.native_batches(partition)

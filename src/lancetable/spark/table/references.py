@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from lancetable.operations.branch.cherry_pick import cherry_pick
 from lancetable.operations.branch.fast_forward import fast_forward
-from lancetable.spark.errors import coded
+from lancetable.spark.errors import all_coded
 from lancetable.spark.runner import PATIENT, SparkRunner
 from lancetable.spark.table.reports import (
     BRANCHES,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Handle = TypeVar("Handle")
 
 
+@all_coded
 @dataclass(frozen=True, slots=True)
 class LanceTags:
     """The tags of a table."""
@@ -41,8 +42,7 @@ class LanceTags:
 
     def list(self) -> "DataFrame":
         """Return all tags in the order of their names."""
-        with coded():
-            rows = [tag_row(one) for one in self.open().tags.list()]
+        rows = [tag_row(one) for one in self.open().tags.list()]
         return self.spark.createDataFrame(rows, TAGS)
 
     def create(
@@ -61,22 +61,20 @@ class LanceTags:
             branch: another branch; its latest version unless one is named.
             metadata: notes kept with the tag.
         """
-        with coded():
-            return self.open().tags.create(name, version, branch=branch, metadata=metadata)
+        return self.open().tags.create(name, version, branch=branch, metadata=metadata)
 
     def move(
         self, name: str, version: int | None = None, *, branch: str | None = None
     ) -> "TagMove":
         """Let a tag name another version; say where it was and where it is."""
-        with coded():
-            return self.open().tags.move(name, version, branch=branch)
+        return self.open().tags.move(name, version, branch=branch)
 
     def delete(self, name: str) -> "TagInfo":
         """Remove a tag and return what it was; the version stays until a cleanup."""
-        with coded():
-            return self.open().tags.delete(name)
+        return self.open().tags.delete(name)
 
 
+@all_coded
 @dataclass(frozen=True, slots=True)
 class LanceBranches(Generic[Handle]):
     """The branches of a table, the main one left out."""
@@ -88,8 +86,7 @@ class LanceBranches(Generic[Handle]):
 
     def list(self) -> "DataFrame":
         """Return all branches in the order of their names."""
-        with coded():
-            rows = [branch_row(one) for one in self.open().branches.list()]
+        rows = [branch_row(one) for one in self.open().branches.list()]
         return self.spark.createDataFrame(rows, BRANCHES)
 
     def create(
@@ -110,25 +107,22 @@ class LanceBranches(Generic[Handle]):
             branch: another branch; its latest version unless one is named.
             metadata: notes kept with the branch.
         """
-        with coded():
-            core = self.open()
-            core.branches.create(name, version, tag=tag, branch=branch, metadata=metadata)
+        core = self.open()
+        core.branches.create(name, version, tag=tag, branch=branch, metadata=metadata)
         return self.on_branch(name)
 
     def delete(self, name: str) -> "BranchInfo | None":
         """Remove a branch with all its versions and return what it was."""
-        with coded():
-            return self.open().branches.delete(name)
+        return self.open().branches.delete(name)
 
     def fastForward(self, name: str) -> "DataFrame":
         """Bring everything a branch did to this history, as one version; workers bring the files.
 
         Nobody may have written to this history since the branch began; otherwise pick its versions.
         """
-        with coded():
-            done = fast_forward(
-                self.snapshot(), name, options=PATIENT, runner=SparkRunner(self.spark)
-            ).result
+        done = fast_forward(
+            self.snapshot(), name, options=PATIENT, runner=SparkRunner(self.spark)
+        ).result
         return self.spark.createDataFrame([published(done)], PUBLISHED)
 
     def cherryPick(self, name: str, versions: int | Sequence[int] | None = None) -> "DataFrame":
@@ -138,9 +132,8 @@ class LanceBranches(Generic[Handle]):
         the error names them.
         """
         wanted = [versions] if isinstance(versions, int) else versions
-        with coded():
-            done = cherry_pick(
-                self.snapshot(), name, wanted, options=PATIENT, runner=SparkRunner(self.spark)
-            ).result
+        done = cherry_pick(
+            self.snapshot(), name, wanted, options=PATIENT, runner=SparkRunner(self.spark)
+        ).result
         rows = [picked(done, one) for one in done.picks]
         return self.spark.createDataFrame(rows, PICKED)

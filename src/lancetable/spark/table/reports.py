@@ -1,5 +1,8 @@
 """In which columns is told what a table is, what became of it, and what an operation did."""
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from lancetable.commit.history.difference import Difference
 from lancetable.commit.history.entry import HistoryEntry
 from lancetable.commit.refs import BranchInfo, TagInfo
@@ -10,6 +13,17 @@ from lancetable.operations.check.model import Problem
 from lancetable.operations.check.repair import RepairPlan
 from lancetable.operations.cleanup.options import CleanupResult
 from lancetable.operations.results import MergeResult
+from lancetable.spark.errors import all_coded
+from lancetable.spark.table.base import frame_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lancetable.table import Table
+    from lancetable.table.inspection import Inspection
 
 TOLD = (
     "version bigint, timestamp timestamp, operation string, "
@@ -203,3 +217,43 @@ def mended(plan: RepairPlan, *, is_dry_run: bool) -> Row:
         plan.lost_rows,
         [(one.kind, one.path, one.what, one.fragment, one.rows) for one in plan.losses],
     )
+
+
+@all_coded
+@dataclass(frozen=True, slots=True)
+class LanceInspection:
+    """The parts of the latest version, and the names and versions around it."""
+
+    spark: "SparkSession"
+    open: "Callable[[], Table]"
+
+    def versions(self) -> "DataFrame":
+        """Return the versions of the branch, oldest first."""
+        return self._frame(lambda core: core.versions())
+
+    def fragments(self) -> "DataFrame":
+        """Return the fragments in the order their rows are read."""
+        return self._frame(lambda core: core.fragments())
+
+    def files(self) -> "DataFrame":
+        """Return the data files and deletion files."""
+        return self._frame(lambda core: core.files())
+
+    def deletions(self) -> "DataFrame":
+        """Return the deletion files."""
+        return self._frame(lambda core: core.deletions())
+
+    def indices(self) -> "DataFrame":
+        """Return the segments of the indices."""
+        return self._frame(lambda core: core.indices())
+
+    def refs(self) -> "DataFrame":
+        """Return tags and branches; the version of a branch is the one it began with."""
+        return self._frame(lambda core: core.refs())
+
+    def transactions(self) -> "DataFrame":
+        """Return the transactions of the versions, newest first."""
+        return self._frame(lambda core: core.transactions())
+
+    def _frame(self, asked: "Callable[[Inspection], pa.Table]") -> "DataFrame":
+        return frame_of(self.spark, asked(self.open().inspect))

@@ -27,15 +27,15 @@ from lancetable.operations.merge.clauses import Clause
 from lancetable.operations.merge.run import MergeOptions
 from lancetable.operations.results import ChangeOptions, Done, MergeResult
 from lancetable.operations.update import update
-from lancetable.spark.errors import coded
+from lancetable.spark.errors import all_coded
 from lancetable.spark.merge.builder import LanceMergeBuilder, as_keys
 from lancetable.spark.merge.frame import Join, is_here, merge_frame, stored_rows
 from lancetable.spark.options import ReadOptions
 from lancetable.spark.runner import PATIENT, SparkRunner
 from lancetable.spark.table.builder import LanceTableBuilder
+from lancetable.spark.table.maintenance import MaintainedTable
 from lancetable.spark.table.map_in_arrow import fused
 from lancetable.spark.table.reports import MERGED, merged
-from lancetable.spark.table.upkeep import UpkeepTable
 from lancetable.spark.table.versioned import VersionedTable
 from lancetable.spark.write.column_join import add_frame_columns
 
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class LanceTable(VersionedTable, UpkeepTable):
+@all_coded
+class LanceTable(VersionedTable, MaintainedTable):
     """One table, at its latest version."""
 
     __slots__ = ()
@@ -64,8 +65,7 @@ class LanceTable(VersionedTable, UpkeepTable):
             TableNotFoundError: there is none.
         """
         found = cls(spark, locate(path, options), branch)
-        with coded():
-            found.snapshot()
+        found.snapshot()
         return found
 
     @classmethod
@@ -147,8 +147,7 @@ class LanceTable(VersionedTable, UpkeepTable):
         """
         chosen = None if columns is None else tuple(columns)
         options = ReadOptions(columns=chosen, where=where)
-        with coded():
-            return fused(self.spark, self.snapshot(), options, function, schema)
+        return fused(self.spark, self.snapshot(), options, function, schema)
 
     def count(self) -> int:
         """Return the number of rows, without reading any."""
@@ -156,8 +155,7 @@ class LanceTable(VersionedTable, UpkeepTable):
 
     def delete(self, condition: str | None = None) -> int:
         """Delete the rows for which a condition is true, or all; return how many."""
-        with coded():
-            return delete(self.snapshot(), condition or "true", self._change()).result.rows
+        return delete(self.snapshot(), condition or "true", self._change()).result.rows
 
     def update(
         self,
@@ -170,8 +168,7 @@ class LanceTable(VersionedTable, UpkeepTable):
         """
         if not set:
             raise InputError("nothing is set; give set={'column': 'SQL expression'}")
-        with coded():
-            return update(self.snapshot(), set, condition, self._change()).result.rows
+        return update(self.snapshot(), set, condition, self._change()).result.rows
 
     def merge(
         self,
@@ -221,15 +218,14 @@ class LanceTable(VersionedTable, UpkeepTable):
                 Rows without a match get nulls.
             join: where rows of a frame meet those of the table, as for :meth:`merge`.
         """
-        with coded():
-            if on is not None:
-                keys = [on] if isinstance(on, str) else list(on)
-                return self._add_from(cast("DataFrame", columns), keys, function, join)
-            if isinstance(columns, Mapping):
-                return add_computed_columns(self.snapshot(), columns, self._change()).result.columns
-            settled = replace(function or FunctionOptions(), change=self._change())
-            made = cast("Callable[[pa.RecordBatch], object]", columns)
-            return add_columns_by(self.snapshot(), made, settled).result.columns
+        if on is not None:
+            keys = [on] if isinstance(on, str) else list(on)
+            return self._add_from(cast("DataFrame", columns), keys, function, join)
+        if isinstance(columns, Mapping):
+            return add_computed_columns(self.snapshot(), columns, self._change()).result.columns
+        settled = replace(function or FunctionOptions(), change=self._change())
+        made = cast("Callable[[pa.RecordBatch], object]", columns)
+        return add_columns_by(self.snapshot(), made, settled).result.columns
 
     def _add_from(
         self,

@@ -3,27 +3,38 @@
 # ruff: noqa: N802 - the names are those PySpark users know
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
+from lancetable.commit.as_of import parse_time
 from lancetable.commit.history.history import read_history
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import load
 from lancetable.errors import InputError
 from lancetable.operations.clone import clone, reaching
 from lancetable.operations.restore import restore
-from lancetable.spark.errors import coded
+from lancetable.spark.errors import all_coded
 from lancetable.spark.runner import PATIENT
-from lancetable.spark.session.time_zone import session_time
-from lancetable.spark.table.base import HeldTable
-from lancetable.spark.table.inspection import LanceInspection
+from lancetable.spark.table.base import BaseTable
 from lancetable.spark.table.references import LanceBranches, LanceTags
-from lancetable.spark.table.reports import DESCRIBED, DIFFERENT, TOLD, described, different, told
+from lancetable.spark.table.reports import (
+    DESCRIBED,
+    DIFFERENT,
+    TOLD,
+    LanceInspection,
+    described,
+    different,
+    told,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class VersionedTable(HeldTable):
+@all_coded
+class VersionedTable(BaseTable):
     """A table whose versions have names, branches and a history."""
 
     __slots__ = ()
@@ -74,9 +85,8 @@ class VersionedTable(HeldTable):
             fromVersion: the version to start from.
             toVersion: the other one; the latest when left out.
         """
-        with coded():
-            found = self._core(fromVersion).diff(self._core(toVersion))
-        return self._told(different(found), DIFFERENT)
+        found = self._core(fromVersion).diff(self._core(toVersion))
+        return self._one_row(different(found), DIFFERENT)
 
     def clone(self, target: str, *, isShallow: bool = False) -> Self:  # noqa: N803
         """Make a new table that begins with the latest version.
@@ -96,8 +106,7 @@ class VersionedTable(HeldTable):
         isShallow: bool = False,  # noqa: N803
     ) -> Self:
         """Make a new table that begins with an older version."""
-        with coded():
-            old = load(self.location, version=version, branch=self.branch)
+        old = load(self.location, version=version, branch=self.branch)
         return self._clone(old, target, is_shallow=isShallow)
 
     def cloneAtTimestamp(
@@ -111,50 +120,59 @@ class VersionedTable(HeldTable):
 
         A time without an offset is in the time zone of the session.
         """
-        with coded():
-            moment = session_time(self.spark, timestamp)
-            old = load(self.location, as_of=moment, branch=self.branch)
+        moment = _session_time(self.spark, timestamp)
+        old = load(self.location, as_of=moment, branch=self.branch)
         return self._clone(old, target, is_shallow=isShallow)
 
     def _clone(self, source: Snapshot, target: str, *, is_shallow: bool) -> Self:
         location = self.location.moved(target)
         if is_shallow:
             location = reaching(location, source)
-        with coded():
-            clone(source, location, deep=not is_shallow, runner=self._runner())
+        clone(source, location, deep=not is_shallow, runner=self._runner())
         return type(self)(self.spark, location)
 
     def restoreToVersion(self, version: int) -> int:
         """Make an older version the latest; return the number of the new version."""
-        with coded():
-            return restore(self.snapshot(), version, commit=PATIENT).result.version
+        return restore(self.snapshot(), version, commit=PATIENT).result.version
 
     def restoreToTimestamp(self, timestamp: str) -> int:
         """Make the version of a time the latest; return the number of the new version.
 
         A time without an offset is in the time zone of the session.
         """
-        with coded():
-            moment = session_time(self.spark, timestamp)
-            old = load(self.location, branch=self.branch, as_of=moment)
-            return restore(self.snapshot(), old.version, commit=PATIENT).result.version
+        moment = _session_time(self.spark, timestamp)
+        old = load(self.location, branch=self.branch, as_of=moment)
+        return restore(self.snapshot(), old.version, commit=PATIENT).result.version
 
     def history(self, limit: int | None = None) -> "DataFrame":
         """Return the versions that are kept and what each did, latest first."""
-        with coded():
-            rows = [told(one) for one in read_history(self.snapshot(), limit=limit)]
+        rows = [told(one) for one in read_history(self.snapshot(), limit=limit)]
         return self.spark.createDataFrame(rows, TOLD)
 
     def detail(self) -> "DataFrame":
         """Return one row that describes the latest version."""
         snapshot = self.snapshot()
         row = described(snapshot, self._core(snapshot.version).count())
-        return self._told(row, DESCRIBED)
+        return self._one_row(row, DESCRIBED)
 
     def enableStableRowIds(self) -> int:
         """Give every row an id that it keeps when it is updated or moved; return the new version.
 
         Older versions stay without ids and cannot be restored any more.
         """
-        with coded():
-            return self._core().enable_stable_row_ids(commit=PATIENT).version
+        return self._core().enable_stable_row_ids(commit=PATIENT).version
+
+
+def _session_time(spark: "SparkSession", text: str | datetime) -> datetime:
+    """Return a time with an offset; Spark converts one without, as its own functions do.
+
+    Raises:
+        InputError: it is neither a datetime nor its ISO text.
+    """
+    time = parse_time(text)
+    if time.tzinfo is not None:
+        return time
+    rows = spark.sql(
+        "SELECT unix_micros(CAST(:time AS TIMESTAMP))", args={"time": time.isoformat(" ")}
+    ).collect()
+    return _EPOCH + timedelta(microseconds=rows[0][0])

@@ -11,11 +11,13 @@ Rows that are known by their address need no join. What comes back is small: the
 With a folder for it each finished file is noted, so that a later attempt goes on from there.
 """
 
+import json
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,13 +26,15 @@ from pyspark import cloudpickle
 from pyspark.sql.types import StructField, StructType
 
 from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import StoreError
 from lancetable.format.manifest import DataFile, Fragment
 from lancetable.format.rows import OFFSET_BITS
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.types import schema_from_arrow
 from lancetable.fragment.readers import Readers
 from lancetable.operations.columns.add import FunctionOptions, add_spread_columns
-from lancetable.operations.columns.extend import ExtendTask, Extension, extend_fragment
+from lancetable.operations.columns.column_values import remove_checkpoint
+from lancetable.operations.columns.extend import ExtendTask, Extension, extend_fragment, place_of
 from lancetable.operations.columns.joined import key_type, names_addresses, new_fields
 from lancetable.operations.columns.ordered_columns import Addressed, Addresses, OrderedMaker
 from lancetable.operations.input.assign import exact_cast
@@ -40,12 +44,11 @@ from lancetable.operations.rows.parts import part_of, parts, read_rows
 from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanRequest
 from lancetable.spark.casts import plan_write
-from lancetable.spark.errors import coded, explained
+from lancetable.spark.errors import all_coded, explain_missing_modules
 from lancetable.spark.merge.join import Incoming
 from lancetable.spark.merge.keys import ADDRESS, KEY, carried, key_fields, scan_keys
 from lancetable.spark.options import Rounding
 from lancetable.spark.types import to_arrow, to_table
-from lancetable.spark.write.checkpoint import Finished
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,6 +57,7 @@ _FRAGMENT, _VALUE = "_lancetable_fragment", "_lancetable_value"
 _RESULT = "fragment bigint, result binary"
 _ARROW = pa.schema([("fragment", pa.int64()), ("result", pa.binary())])
 _dumps: Any = cloudpickle.dumps
+_SUFFIX = ".file.json"
 
 
 def add_frame_columns(
@@ -76,6 +80,47 @@ def add_frame_columns(
     return done
 
 
+@dataclass(frozen=True, slots=True)
+class FinishedFiles:
+    """The notes of a backfill; without a folder there are none."""
+
+    folder: str | None
+
+    def note(self, part: Snapshot, ids: tuple[int, ...], file: DataFile) -> None:
+        """Note the file that a fragment got."""
+        path = self._path(part, ids)
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft = path.with_suffix(".part")
+            draft.write_text(json.dumps(file._asdict()))
+            draft.rename(path)
+
+    def find(self, part: Snapshot, ids: tuple[int, ...]) -> DataFile | None:
+        """Return the file that a fragment got before, if it is still there."""
+        path = self._path(part, ids)
+        if path is None or not path.exists():
+            return None
+        try:
+            noted = json.loads(path.read_text())
+            lists = {name: tuple(noted[name]) for name in ("fields", "column_indices")}
+            file = DataFile(**(noted | lists))
+            store, place = part.data_file_place(file)
+            return file if store.exists(place) else None
+        except (ValueError, TypeError, KeyError, StoreError):
+            return None
+
+    def forget(self) -> None:
+        """Remove the notes."""
+        if self.folder is not None:
+            remove_checkpoint(self.folder)
+
+    def _path(self, part: Snapshot, ids: tuple[int, ...]) -> Path | None:
+        if self.folder is None:
+            return None
+        fields = "_".join(map(str, ids))
+        return Path(self.folder) / f"{place_of(part, f'fields_{fields}')}{_SUFFIX}"
+
+
 class FrameExtension(Extension):
     """The files with columns of a data frame, written by workers of Spark."""
 
@@ -87,7 +132,7 @@ class FrameExtension(Extension):
         self._on = on
         self._write = options.change.write
         self._rows = options.batch_rows
-        self.finished = Finished(options.checkpoint)
+        self.finished = FinishedFiles(options.checkpoint)
         self._kept: list[Fragment] = []
         carried_schema = to_arrow(frame.schema)
         casts = plan_write(carried_schema, schema_from_arrow(stored), Rounding.ERROR)
@@ -114,7 +159,7 @@ class FrameExtension(Extension):
             self.finished,
         )
         sorted_rows = rows.repartition(tasks, _FRAGMENT).sortWithinPartitions(ADDRESS)
-        with explained():
+        with explain_missing_modules():
             collected = sorted_rows.mapInArrow(write, _RESULT).collect()
         results = {row["fragment"]: pickle.loads(row["result"]) for row in collected}  # noqa: S301
         made = {id_: one for id_, one in results.items() if isinstance(one, DataFile)}
@@ -173,6 +218,7 @@ class _ScanKeys:
                     yield pa.RecordBatch.from_arrays([addresses, *map(carried, keys)], names)
 
 
+@all_coded
 @dataclass(frozen=True, slots=True)
 class _AddKeys:
     """Puts comparable keys in the place of key columns."""
@@ -188,12 +234,11 @@ class _AddKeys:
         of_keys = self.incoming.of(places)
         types = [key_type(self.empty, name) for name in self.on]
         for batch in batches:
-            with coded():
-                cast = of_keys.apply(batch.select(places))
-                keys = [
-                    carried(comparable(exact_cast(name, column, type_), name))
-                    for name, column, type_ in zip(self.on, cast.columns, types, strict=True)
-                ]
+            cast = of_keys.apply(batch.select(places))
+            keys = [
+                carried(comparable(exact_cast(name, column, type_), name))
+                for name, column, type_ in zip(self.on, cast.columns, types, strict=True)
+            ]
             yield pa.RecordBatch.from_arrays(
                 [*(batch.column(at) for at in values), *keys],
                 [
@@ -210,7 +255,7 @@ class _WriteFragments:
     task: bytes
     incoming: Incoming
     on: tuple[str, ...]
-    finished: Finished
+    finished: FinishedFiles
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task: ExtendTask = pickle.loads(self.task)  # noqa: S301 - the driver's

@@ -38,7 +38,7 @@ from lancetable.operations.rows.unmatched import Unmatched, find_unmatched, refu
 from lancetable.scan.columns import bound_predicate
 from lancetable.scan.request import parse_where
 from lancetable.spark.casts import plan_write
-from lancetable.spark.options import CreateMode, Options, Place, Rounding, SinkOptions
+from lancetable.spark.options import CreateMode, Options, Rounding, SinkOptions, TableRef
 from lancetable.spark.types import to_arrow, to_table
 from lancetable.store import Store, TableLocation
 
@@ -149,7 +149,7 @@ def _checked(snapshot: Snapshot | None, sink: SinkOptions) -> Snapshot | None:
     return part_of(snapshot, ())
 
 
-def _check(place: Place, sink: SinkOptions, *, overwrite: bool) -> None:
+def _check(place: TableRef, sink: SinkOptions, *, overwrite: bool) -> None:
     if place.version is not None or place.tag is not None or place.as_of is not None:
         raise InputError(
             "a write makes the next version of a branch; leave out version, tag and asOf"
@@ -162,7 +162,7 @@ def _check(place: Place, sink: SinkOptions, *, overwrite: bool) -> None:
         raise InputError("give both txnAppId and txnVersion, or none of them")
 
 
-def _existing(place: Place, sink: SinkOptions) -> Snapshot | None:
+def _existing(place: TableRef, sink: SinkOptions) -> Snapshot | None:
     try:
         found = load(place.location, branch=place.branch)
     except TableNotFoundError:

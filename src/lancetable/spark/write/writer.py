@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from lancetable.fragment.writer import remove_fragments
-from lancetable.spark.errors import coded
+from lancetable.spark.errors import all_coded
 from lancetable.spark.write.commits import commit_rows
 from lancetable.spark.write.idempotent import Mark
 from lancetable.spark.write.plan import TaskRows, WritePlan, write_batches
@@ -39,6 +39,7 @@ def discard(plan: WritePlan, messages: Messages) -> None:
             remove_fragments(written.fragments, plan.target)
 
 
+@all_coded
 class LanceWriter(DataSourceArrowWriter):
     """Writes the rows of one data frame."""
 
@@ -47,8 +48,7 @@ class LanceWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> LanceMessage:
         """Write the rows of one task."""
-        with coded():
-            return LanceMessage(write_batches(self.plan, iterator))
+        return LanceMessage(write_batches(self.plan, iterator))
 
     def commit(self, messages: Messages) -> None:
         """Make a version of what the tasks wrote."""
@@ -56,10 +56,8 @@ class LanceWriter(DataSourceArrowWriter):
         mark = None
         if options.txn_app_id is not None and options.txn_version is not None:
             mark = Mark(options.txn_app_id, options.txn_version)
-        with coded():
-            commit_rows(self.plan, written_of(messages), mark)
+        commit_rows(self.plan, written_of(messages), mark)
 
     def abort(self, messages: Messages) -> None:
         """Remove what the tasks wrote."""
-        with coded():
-            discard(self.plan, messages)
+        discard(self.plan, messages)

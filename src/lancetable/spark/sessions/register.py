@@ -1,4 +1,4 @@
-"""How does a Spark session get to know the data source, and which settings does it need."""
+"""Register the data source in a Spark session, and set the options that it needs."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ def register(spark: "SparkSession", *, settings: bool = True) -> dict[str, str]:
         settings: set the session's settings as well; those that are set already stay.
     """
     if not is_connect(spark):
-        from lancetable.spark.session.active import activate  # noqa: PLC0415 - a client of Connect has no py4j
+        from lancetable.spark.sessions.active import activate  # noqa: PLC0415 - a client of Connect has no py4j
 
         activate(spark)
     spark.dataSource.register(LanceSource)

@@ -12,13 +12,14 @@ from pyarrow import fs
 from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
 from lancetable.errors import InputError
-from lancetable.spark.errors import coded
+from lancetable.spark.errors import all_coded
 from lancetable.spark.write.commits import commit_rows
 from lancetable.spark.write.idempotent import Mark
 from lancetable.spark.write.plan import WritePlan, write_batches
 from lancetable.spark.write.writer import LanceMessage, Messages, discard, written_of
 
 
+@all_coded
 class LanceStreamWriter(DataSourceStreamArrowWriter):
     """Writes the micro-batches of one query."""
 
@@ -28,20 +29,17 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> LanceMessage:
         """Write the rows of one task."""
-        with coded():
-            return LanceMessage(write_batches(self.plan, iterator))
+        return LanceMessage(write_batches(self.plan, iterator))
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
         """Make a version of a micro-batch, unless there is one already."""
-        with coded():
-            app_id = self.plan.options.txn_app_id or query_id(self.checkpoint)
-            mark = Mark(app_id, batchId)
-            commit_rows(self.plan, written_of(messages), mark, is_stream=True)
+        app_id = self.plan.options.txn_app_id or query_id(self.checkpoint)
+        mark = Mark(app_id, batchId)
+        commit_rows(self.plan, written_of(messages), mark, is_stream=True)
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803
         """Remove what the tasks of a micro-batch wrote."""
-        with coded():
-            discard(self.plan, messages)
+        discard(self.plan, messages)
 
 
 def query_id(checkpoint: str | None) -> str:

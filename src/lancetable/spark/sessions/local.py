@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from lancetable.spark.session.java import use_java
-from lancetable.spark.session.register import SETTINGS, register
+from lancetable.spark.sessions.java import use_java
+from lancetable.spark.sessions.register import SETTINGS, register
 
 if TYPE_CHECKING:
     from pyspark.sql.session import SparkSession as Session

@@ -11,11 +11,11 @@ from lancetable.commit.versions import list_versions, load
 from lancetable.errors import InputError
 from lancetable.operations.rows.parts import part_of
 from lancetable.scan.plan import plan
-from lancetable.spark.errors import coded
-from lancetable.spark.options import Changes, Options, Place, StreamOptions
-from lancetable.spark.read.feed import FeedFollower, FeedPartition, FeedReading, FeedUnit
+from lancetable.spark.errors import all_coded
+from lancetable.spark.options import ChangeMode, Options, StreamOptions, TableRef
+from lancetable.spark.read.feed import FeedFollower, FeedPartition, FeedReader, FeedUnit
 from lancetable.spark.read.partitions import LancePartition, divide
-from lancetable.spark.read.reader import Reading
+from lancetable.spark.read.reader import PartitionReader
 from lancetable.spark.read.versions import Follower, Position, Unit
 
 if TYPE_CHECKING:
@@ -34,10 +34,11 @@ _LIMITS: Any = _limits()
 _AvailableNow: Any = getattr(_LIMITS, "SupportsTriggerAvailableNow", object)
 
 
+@all_coded
 class LanceStreamReader(DataSourceStreamReader, _AvailableNow):
     """Follows one branch of a table."""
 
-    def __init__(self, options: Options, reading: Reading) -> None:
+    def __init__(self, options: Options, reader: PartitionReader) -> None:
         place, stream = options.place, options.stream
         if place.version is not None or place.tag is not None or place.as_of is not None:
             raise InputError(
@@ -45,17 +46,16 @@ class LanceStreamReader(DataSourceStreamReader, _AvailableNow):
                 "startingTimestamp instead of version, tag and asOf"
             )
         self.options = stream
-        self.reading = reading
-        self.follower = Follower(place.location, place.branch, stream.changes is Changes.SKIP)
+        self.reader = reader
+        self.follower = Follower(place.location, place.branch, stream.changes is ChangeMode.SKIP)
         self.feed: FeedFollower | None = None
-        if stream.changes is Changes.FEED:
-            self.feed = FeedFollower(self.follower, FeedReading(reading))
+        if stream.changes is ChangeMode.FEED:
+            self.feed = FeedFollower(self.follower, FeedReader(reader))
         self.last: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return where a new query begins."""
-        with coded():
-            return first_position(self.follower, self.options, self._last()).offset()
+        return first_position(self.follower, self.options, self._last()).offset()
 
     def latestOffset(  # noqa: N802
         self,
@@ -63,11 +63,10 @@ class LanceStreamReader(DataSourceStreamReader, _AvailableNow):
         limit: object = None,
     ) -> dict[str, int]:
         """Return where the next micro-batch ends."""
-        with coded():
-            position = Position(**(start or self.initialOffset()))
-            units = (self.feed or self.follower).units(position, self._last())
-            wanted = StreamOptions() if _takes_all(limit) else self.options
-            return _end(position, units, wanted).offset()
+        position = Position(**(start or self.initialOffset()))
+        units = (self.feed or self.follower).units(position, self._last())
+        wanted = StreamOptions() if _takes_all(limit) else self.options
+        return _end(position, units, wanted).offset()
 
     def getDefaultReadLimit(self) -> Any:  # noqa: ANN401, N802 - PySpark 4.1 has no such class
         """Return how much a micro-batch takes at most."""
@@ -82,43 +81,39 @@ class LanceStreamReader(DataSourceStreamReader, _AvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Note the version that is the last to be read."""
-        with coded():
-            self.last = self.follower.latest().version
+        self.last = self.follower.latest().version
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
         """Return the latest version, for the progress that Spark shows."""
-        with coded():
-            return Position(self.follower.latest().version).offset()
+        return Position(self.follower.latest().version).offset()
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """Divide what is new between two positions."""
-        with coded():
-            first, last = Position(**start), Position(**end)
-            if self.feed is not None:
-                return self.feed.partitions(first, last)
-            versions: dict[int, tuple[Snapshot, list[Fragment]]] = {}
-            for unit in self.follower.units(first, last.version):
-                if unit.end[:2] > last[:2]:
-                    break
-                versions.setdefault(unit.end.version, (unit.part, []))[1].append(unit.fragment)
-            return [
-                partition
-                for snapshot, fragments in versions.values()
-                for partition in self._divided(snapshot, fragments)
-            ]
+        first, last = Position(**start), Position(**end)
+        if self.feed is not None:
+            return self.feed.partitions(first, last)
+        versions: dict[int, tuple[Snapshot, list[Fragment]]] = {}
+        for unit in self.follower.units(first, last.version):
+            if unit.end[:2] > last[:2]:
+                break
+            versions.setdefault(unit.end.version, (unit.part, []))[1].append(unit.fragment)
+        return [
+            partition
+            for snapshot, fragments in versions.values()
+            for partition in self._divided(snapshot, fragments)
+        ]
 
     def _divided(self, snapshot: "Snapshot", fragments: "list[Fragment]") -> list[LancePartition]:
         schema = snapshot.manifest.schema
-        planned = plan(schema, self.reading.request(schema, snapshot.version))
-        return divide(part_of(snapshot, fragments), planned, self.reading.options)
+        planned = plan(schema, self.reader.request(schema, snapshot.version))
+        return divide(part_of(snapshot, fragments), planned, self.reader.options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition."""
-        with coded():
-            if isinstance(partition, FeedPartition) and self.feed is not None:
-                yield from self.feed.feed.batches(partition.tasks)
-            elif isinstance(partition, LancePartition):
-                yield from self.reading.batches(partition)
+        if isinstance(partition, FeedPartition) and self.feed is not None:
+            yield from self.feed.feed.batches(partition.tasks)
+        elif isinstance(partition, LancePartition):
+            yield from self.reader.batches(partition)
 
     def _last(self) -> int:
         return self.follower.latest().version if self.last is None else self.last
@@ -149,7 +144,7 @@ def first_position(follower: Follower, options: StreamOptions, last: int) -> Pos
     return Position(before + 1)
 
 
-def first_version(place: Place, options: StreamOptions) -> int:
+def first_version(place: TableRef, options: StreamOptions) -> int:
     """Return the first version whose changes a read tells: the first of all if none is named."""
     follower = Follower(place.location, place.branch, skips_changes=False)
     position = first_position(follower, options, 1)
