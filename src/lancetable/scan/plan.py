@@ -214,7 +214,7 @@ def _is_reusable(where: Expression) -> bool:
 
 def _has_exact_equality(type_: pa.DataType) -> bool:
     is_exact = pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_date(type_)
-    return is_exact or pa.types.is_string(type_) or pa.types.is_timestamp(type_)
+    return bool(is_exact or pa.types.is_string(type_) or pa.types.is_timestamp(type_))
 
 
 def _missing(wanted: Sequence[Stored], at_hand: Sequence[Stored]) -> list[Stored]:

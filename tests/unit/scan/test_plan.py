@@ -8,7 +8,7 @@ import pytest
 from lancetable.errors import SchemaError
 from lancetable.expression import parse
 from lancetable.format.schema.types import schema_from_arrow
-from lancetable.scan.plan import Window, plan, windows
+from lancetable.scan.plan import Plans, Window, plan, windows
 from lancetable.scan.plan import planned as kept_plan
 from lancetable.scan.request import ScanRequest
 
@@ -121,7 +121,7 @@ def test_windows_cover_the_rows_once():
     ],
 )
 def test_plans_with_a_predicate_are_kept_unless_it_may_change(where, is_kept):
-    plans = {}
+    plans: Plans = {}
     first, second = (
         kept_plan(plans, SCHEMA, ScanRequest(("id",), where=parse(where))) for _ in range(2)
     )
