@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from lancetable.expression import Expression
+from lancetable.expression import Call, Expression, In, Literal, Opaque, walk
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.project import with_payloads
 from lancetable.fragment.projection import ROW_ADDRESS, ROW_ID, Projection
@@ -170,16 +170,17 @@ KEPT_PLANS = 16
 
 
 def planned(kept: Plans, schema: Schema, request: ScanRequest) -> ScanPlan:
-    """Plan a scan; a plan for the same columns is used again when nothing is computed.
+    """Plan a scan, or return the plan of an earlier scan of the same columns and predicate.
 
     Raises:
         SchemaError: a column is unknown or asked for twice.
         ExpressionError: an expression does not fit the columns.
     """
-    if request.where is not None or request.expressions is not None:
+    where = request.where
+    if request.expressions is not None or (where is not None and not _is_reusable(where)):
         return plan(schema, request)
     system = (bool(request.with_row_id), bool(request.with_row_address))
-    key = (request.columns, system, request.blobs)
+    key = (request.columns, where, system, request.blobs)
     found = kept.get(key)
     if found is None:
         if len(kept) >= KEPT_PLANS:
@@ -188,6 +189,32 @@ def planned(kept: Plans, schema: Schema, request: ScanRequest) -> ScanPlan:
     if request.limit is None and not request.offset:
         return found
     return replace(found, limit=request.limit, offset=request.offset)
+
+
+_CLOCK = frozenset({"now", "current_timestamp", "current_date"})
+
+
+def _is_reusable(where: Expression) -> bool:
+    """Return whether an equal predicate selects the same rows in a later scan.
+
+    Binding replaces the functions of the clock by a constant. Arrow expressions are compared by
+    their text, which may be abbreviated, and the two floating-point zeros are equal, so constants
+    must be of a type whose equal values are the same. Lists are left out because hashing a long one
+    takes longer than planning.
+    """
+    for part in walk(where):
+        if isinstance(part, Opaque | In):
+            return False
+        if isinstance(part, Call) and part.name in _CLOCK:
+            return False
+        if isinstance(part, Literal) and not _has_exact_equality(part.type):
+            return False
+    return True
+
+
+def _has_exact_equality(type_: pa.DataType) -> bool:
+    is_exact = pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_date(type_)
+    return bool(is_exact or pa.types.is_string(type_) or pa.types.is_timestamp(type_))
 
 
 def _missing(wanted: Sequence[Stored], at_hand: Sequence[Stored]) -> list[Stored]:

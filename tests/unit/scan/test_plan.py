@@ -8,7 +8,8 @@ import pytest
 from lancetable.errors import SchemaError
 from lancetable.expression import parse
 from lancetable.format.schema.types import schema_from_arrow
-from lancetable.scan.plan import Window, plan, windows
+from lancetable.scan.plan import Plans, Window, plan, windows
+from lancetable.scan.plan import planned as kept_plan
 from lancetable.scan.request import ScanRequest
 
 SCHEMA = schema_from_arrow(
@@ -106,3 +107,26 @@ def test_windows_cover_the_rows_once():
     assert max(window.stop - window.start for window in cut) <= 30_000
     assert list(windows(0, 5, 7, 100)) == [Window(0, 5, 7)]
     assert list(windows(0, 5, 5, 100)) == []
+
+
+@pytest.mark.parametrize(
+    ("where", "is_kept"),
+    [
+        ("id > 1", True),
+        ("id > 1 AND s.x = 2", True),
+        ("id > 0.0", False),
+        ("id IN (1, 2)", False),
+        ("cast(now() AS date) > date '2020-01-01'", False),
+        ("current_date > date '2020-01-01'", False),
+    ],
+)
+def test_plans_with_a_predicate_are_kept_unless_it_may_change(where, is_kept):
+    plans: Plans = {}
+    first, second = (
+        kept_plan(plans, SCHEMA, ScanRequest(("id",), where=parse(where))) for _ in range(2)
+    )
+    assert (first is second) == is_kept
+    limited = kept_plan(plans, SCHEMA, ScanRequest(("id",), where=parse(where), limit=3))
+    assert limited.limit == 3
+    other = kept_plan(plans, SCHEMA, ScanRequest(("id",), where=parse("id > 7")))
+    assert other.where != first.where
