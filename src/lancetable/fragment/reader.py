@@ -115,6 +115,14 @@ class FragmentReader:
         live = self._live_mask(start, stop)
         return np.arange(start, stop) if live is None else np.flatnonzero(live) + start
 
+    def live_among(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return which of some ascending offsets are not deleted."""
+        deletions = self.opened.deletions
+        if deletions is None or not len(offsets):
+            return offsets
+        live = self._live_mask(int(offsets[0]), int(offsets[-1]) + 1)
+        return offsets if live is None else offsets[live[offsets - offsets[0]]]
+
     def chosen_offsets(self, start: int, stop: int, mask: Mask) -> npt.NDArray[np.int64]:
         """Return the offsets of the live rows of a range that a mask over them keeps."""
         live = self._live_mask(start, stop)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from lancetable.errors import LimitError
 from lancetable.fragment.readers import Readers
@@ -19,6 +19,9 @@ from lancetable.scan.result import Piece, cut
 from lancetable.scan.row_size import Pace, measured
 from lancetable.scan.small_fragments import count_together, read_together, small_groups
 from lancetable.scan.window import count_parts, read_parts, read_window
+
+if TYPE_CHECKING:
+    from lancetable.scan.narrow import Narrowing
 
 R = TypeVar("R")
 
@@ -60,10 +63,13 @@ def run(
     readers: Readers,
     options: ScanOptions,
     *,
+    narrowing: "Narrowing | None" = None,
     is_stream: bool = False,
     on_long: Callable[[], None] | None = None,
 ) -> Iterator[Piece]:
     """Yield the rows of the result in order, none decoded long before it is asked for.
+
+    ``narrowing`` is what indices answered to the predicate.
 
     ``on_long`` is called first when files will be needed after the first rows were given out.
     """
@@ -73,7 +79,10 @@ def run(
         options = replace(options, batch_bytes=max(options.batch_bytes, least))
     pace = measured((plan.early, plan.late), readers.source)
     ahead = _ahead(plan, readers, options, is_stream=is_stream)
-    jobs = _jobs(_windows(plan, readers, options, pace), pace, ahead.width)
+    every = _windows(plan, readers, options, pace)
+    if narrowing is not None:
+        every = _narrowed(every, narrowing, pace.rows(options.batch_bytes))
+    jobs = _jobs(every, pace, ahead.width)
     if on_long is not None:
         jobs = _announced(jobs, on_long)
     results = _in_order(partial(_read, plan, readers, pace), jobs, ahead)
@@ -83,10 +92,14 @@ def run(
         yield from pieces if plan.where is None else _limited(plan, pieces)
 
 
-def count(plan: ScanPlan, readers: Readers, options: ScanOptions) -> int:
+def count(
+    plan: ScanPlan, readers: Readers, options: ScanOptions, narrowing: "Narrowing | None" = None
+) -> int:
     """Return the number of rows that pass the predicate, limit and offset left aside."""
     pace = measured((plan.early,), readers.source)
     every = _every_window(readers, options, pace)
+    if narrowing is not None:
+        every = _narrowed(every, narrowing, pace.rows(options.batch_bytes))
     work = partial(_count, plan, readers)
     width = readers.source.store.width
     ahead = _Ahead(_threads(readers, options), options.memory_bytes, width=width)
@@ -176,6 +189,20 @@ def _windows(
     return _limited_windows(plan, readers, options, pace)
 
 
+def _narrowed(every: Iterable[Window], narrowing: "Narrowing", step: int) -> Iterator[Window]:
+    """Yield windows of the rows that indices name in place of whole fragments they describe."""
+    position, offsets = -1, None
+    for window in every:
+        if window.fragment != position:
+            position, offsets = window.fragment, narrowing.offsets(window.fragment)
+            if offsets is not None:
+                for first in range(0, len(offsets), step):
+                    part = offsets[first : first + step]
+                    yield Window(position, int(part[0]), int(part[-1]) + 1, part)
+        if offsets is None:
+            yield window
+
+
 def _every_window(readers: Readers, options: ScanOptions, pace: Pace) -> Iterator[Window]:
     for position in range(len(readers)):
         rows = readers[position].opened.rows
@@ -225,7 +252,9 @@ def _jobs(every: Iterable[Window], pace: Pace, width: int = 1) -> Iterator[Job]:
     bytes_ = 0
     for window in every:
         group.append(window)
-        bytes_ += int((window.stop - window.start) * pace.row_bytes)
+        named = window.offsets
+        rows = window.stop - window.start if named is None else len(named)
+        bytes_ += int(rows * pace.row_bytes)
         if bytes_ >= SMALL_JOB_BYTES or len(group) == SMALL_JOB_WINDOWS or width > 1:
             yield Job(group, bytes_)
             group, bytes_ = [], 0

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.expression import Call, Expression, In, Literal, Opaque, walk
@@ -283,11 +285,15 @@ def _holds_extension(type_: pa.DataType) -> bool:
 
 
 class Window(NamedTuple):
-    """A range of rows of one fragment, by its place in the manifest."""
+    """A range of rows of one fragment, by its place in the manifest.
+
+    With ``offsets`` only these rows of the range can match the predicate.
+    """
 
     fragment: int
     start: int
     stop: int
+    offsets: npt.NDArray[np.int64] | None = None
 
 
 def windows(fragment: int, start: int, stop: int, step: int) -> Iterator[Window]:

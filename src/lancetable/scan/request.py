@@ -72,6 +72,8 @@ class ScanRequest:
     """True for rows that are deleted and still in the files, too; their row ids are null."""
 
     blobs: Blobs = "descriptions"
+    use_indices: bool = True
+    """False to scan all rows, whatever indices the table has."""
 
     def __post_init__(self) -> None:
         _check_number("limit", 0 if self.limit is None else self.limit)

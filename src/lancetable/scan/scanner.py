@@ -20,6 +20,8 @@ from lancetable.scan.result import Piece, table_of, to_table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lancetable.scan.narrow import Narrowing
+
 
 class Scan:
     """Rows of a table, not read yet. Anything that takes an Arrow stream takes a scan.
@@ -45,6 +47,15 @@ class Scan:
     def _plan(self) -> ScanPlan:
         return planned(self._plans, self._readers.source.manifest.schema, self._request)
 
+    @cached_property
+    def _narrowing(self) -> "Narrowing | None":
+        request = self._request
+        if self._plan.where is None or request.include_deleted or not request.use_indices:
+            return None
+        from lancetable.scan.narrow import narrow  # noqa: PLC0415 - for tables with indices
+
+        return narrow(self._readers, self._plan.where)
+
     @property
     def schema(self) -> pa.Schema:
         """The schema of the result."""
@@ -53,7 +64,9 @@ class Scan:
     def to_arrow(self) -> pa.Table:
         """Return all rows as a table."""
         with self._leased() as hold:
-            pieces = execute.run(self._plan, self._readers, self._options)
+            pieces = execute.run(
+                self._plan, self._readers, self._options, narrowing=self._narrowing
+            )
             return to_table(self._plan, _ticking(pieces, hold))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -68,7 +81,12 @@ class Scan:
         with self._leased() as hold:
             # Whoever takes the batches may take any time between two of them.
             pieces = execute.run(
-                self._plan, self._readers, self._options, is_stream=True, on_long=hold.start
+                self._plan,
+                self._readers,
+                self._options,
+                narrowing=self._narrowing,
+                is_stream=True,
+                on_long=hold.start,
             )
             for piece in _ticking(pieces, hold):
                 yield from table_of(self._plan, piece).to_batches(max_chunksize=rows)
@@ -86,7 +104,7 @@ class Scan:
         if self._plan.where is None:
             found = self._readers.starts[-1]
         else:
-            found = execute.count(self._plan, self._readers, self._options)
+            found = execute.count(self._plan, self._readers, self._options, self._narrowing)
         found = max(found - self._request.offset, 0)
         return found if self._request.limit is None else min(found, self._request.limit)
 
@@ -106,6 +124,7 @@ class Scan:
         if planned.where is not None:
             lines.append(f"  where: {to_sql(planned.where)}")
             lines.append(f"  first read: {', '.join(planned.early_names) or 'nothing'}")
+            lines += [f"  {line}" for line in self._narrowing.describe()] if self._narrowing else []
             late = ", ".join(planned.names[len(planned.early_names) :])
             lines.append(f"  then, for the rows that pass: {late or 'nothing more'}")
         else:

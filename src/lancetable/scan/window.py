@@ -5,9 +5,10 @@ are read for those rows only.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.errors import LimitError
@@ -32,6 +33,8 @@ from lancetable.scan.request import DEFAULTS
 from lancetable.scan.result import Piece, finish, mask_of
 from lancetable.scan.row_size import TELLING_ROWS, Pace, bytes_of
 
+Offsets: TypeAlias = npt.NDArray[np.int64]
+
 
 def read_window(plan: ScanPlan, readers: Readers, window: Window, pace: Pace) -> Piece:
     """Return the rows of the result that a window holds."""
@@ -41,7 +44,7 @@ def read_window(plan: ScanPlan, readers: Readers, window: Window, pace: Pace) ->
         rows = _rows(reader, columns, window)
     else:
         rows, columns = _filtered(plan, reader, window)
-    is_known = pace.is_exact and plan.where is None
+    is_known = (pace.is_exact and plan.where is None) or window.offsets is not None
     if not is_known and window.stop - window.start >= TELLING_ROWS:
         pace.learn(window.stop - window.start, bytes_of(columns))
     if plan.blobs and rows:
@@ -53,6 +56,8 @@ def read_window(plan: ScanPlan, readers: Readers, window: Window, pace: Pace) ->
 def count_window(plan: ScanPlan, readers: Readers, window: Window) -> int:
     """Return how many rows of a window pass the predicate."""
     reader = readers[window.fragment]
+    if window.offsets is not None:
+        return int(np.count_nonzero(_named(plan, reader, window.offsets)[2]))
     quick = _tested(plan, reader, window)
     if quick is not None:
         return quick[1]
@@ -138,7 +143,30 @@ def _early(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[Code
     return [*columns], mask_of(plan.where, plan.early_names, columns, rows)
 
 
+def _named(
+    plan: ScanPlan, reader: FragmentReader, offsets: Offsets
+) -> tuple[Offsets, Columns, Mask]:
+    """Return which of the rows that an index names are live, their early columns, and a mask."""
+    if plan.where is None:
+        raise AssertionError("an index answers predicates only")
+    live = reader.live_among(offsets)
+    columns = reader.read(plan.early, live)
+    return live, columns, mask_of(plan.where, plan.early_names, columns, len(live))
+
+
+def _filtered_named(
+    plan: ScanPlan, reader: FragmentReader, offsets: Offsets
+) -> tuple[int, Columns]:
+    live, early, mask = _named(plan, reader, offsets)
+    found = live[mask]
+    if not len(found):
+        return 0, [[] for _ in plan.names]
+    return len(found), keep(early, mask) + reader.read(plan.late, found)
+
+
 def _filtered(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[int, Columns]:
+    if window.offsets is not None:
+        return _filtered_named(plan, reader, window.offsets)
     quick = _tested(plan, reader, window)
     if quick is not None and plan.tested is not None:
         columns: Columns = [[] for _ in plan.names]

@@ -151,6 +151,7 @@ class ReadingTable:
         blobs: "Blobs" = "descriptions",
         fragments: "Sequence[int | Fragment] | None" = None,
         include_deleted: bool = False,
+        use_indices: bool = True,
         **options: int,
     ) -> "Scan":
         """Describe rows to read; nothing is read before the result is asked for them.
@@ -168,6 +169,7 @@ class ReadingTable:
             include_deleted: also return rows that are deleted but still in the data files.
                 Their ``_rowid`` and ``_rowaddr`` are null, so ``with_row_id`` must be true.
                 Rows of fragments that the version no longer has are not returned.
+            use_indices: let scalar indices narrow the rows that are compared with ``where``.
             options: fields of :class:`lancetable.scan.request.ScanOptions`, such as
                 ``batch_rows``, ``strict``, ``memory_bytes`` and ``threads``.
         """
@@ -185,6 +187,7 @@ class ReadingTable:
             with_row_address=with_row_address,
             include_deleted=include_deleted,
             blobs=blobs,
+            use_indices=use_indices,
         )
         if fragments is None and not include_deleted:
             readers = self._opened()

@@ -14,13 +14,14 @@ from lancetable.format.manifest import Fragment
 from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS
 from lancetable.fragment.projection import ROW_ADDRESS
 from lancetable.fragment.readers import Readers
-from lancetable.operations.rows.parts import Offsets, parts, suited
+from lancetable.operations.rows.parts import Offsets, part_of, parts, suited
 from lancetable.operations.rows.rowset import RowSet
 from lancetable.operations.run.memory import collector_paused
 from lancetable.operations.run.runner import Runner
 from lancetable.operations.run.steps import run_steps
 from lancetable.scan import execute
 from lancetable.scan.columns import bound_predicate
+from lancetable.scan.narrow import narrow
 from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanOptions, ScanRequest
 
@@ -53,9 +54,25 @@ def plan_find(snapshot: Snapshot, where: Expression | None) -> list[FindTask]:
     if isinstance(bound, Literal) and bound.value is not True:
         return []
     wanted = None if isinstance(bound, Literal) else where
-    found = list(parts(snapshot))
+    found = list(parts(snapshot if wanted is None else _narrowed(snapshot, bound)))
     threads = ScanOptions().threads if len(found) == 1 else 1
     return [FindTask(part, wanted, threads) for part in found]
+
+
+def _narrowed(snapshot: Snapshot, where: Expression | None) -> Snapshot:
+    """Return the version without the fragments in which indices find no match."""
+    if snapshot.manifest.index_section is None:
+        return snapshot
+    readers = Readers(snapshot)
+    narrowing = narrow(readers, where)
+    if narrowing is None:
+        return snapshot
+    left = []
+    for position, fragment in enumerate(snapshot.manifest.fragments):
+        offsets = narrowing.offsets(position)
+        if offsets is None or len(offsets):
+            left.append(fragment)
+    return part_of(snapshot, left)
 
 
 def find_rows(task: FindTask) -> list[Found]:

@@ -1,0 +1,1 @@
+"""Kinds of index on plain values."""

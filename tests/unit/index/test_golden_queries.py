@@ -1,0 +1,109 @@
+"""Predicates on tables with indices of pylance give the recorded rows, with and without them."""
+
+import json
+import logging
+import shutil
+
+import pytest
+
+import lancetable as lt
+from lancetable.index.registry import OpenSegments
+from lancetable.operations.rows import find_rows
+from tests.conftest import GOLDEN
+
+FOLDER = GOLDEN / "index"
+FILTERS = json.loads((FOLDER / "filters.json").read_text())
+CASES = [
+    pytest.param(name, query, id=f"{name}: {query['filter']}")
+    for name, table in FILTERS.items()
+    for query in table["queries"]
+]
+SCANNED = ("not null", "!=", "not array_has")
+"""Parts that select most rows: only a bitmap names them."""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept(monkeypatch):
+    monkeypatch.setattr("lancetable.scan.narrow.SEGMENTS", OpenSegments())
+
+
+def ids(table, where, **options):
+    return sorted(table.scan(["id"], where=where, **options).to_arrow()["id"].to_pylist())
+
+
+@pytest.mark.parametrize(("name", "query"), CASES)
+def test_rows_are_those_recorded(name, query):
+    table = lt.open_table(FOLDER / name)
+    where = query["filter"]
+    assert ids(table, where) == query["ids"]
+    assert ids(table, where, use_indices=False) == query["ids"]
+    assert table.count(where) == len(query["ids"])
+
+
+@pytest.mark.parametrize(("name", "query"), CASES)
+def test_indices_are_named_where_they_are_used(name, query):
+    explained = lt.open_table(FOLDER / name).scan(["id"], where=query["filter"]).explain()
+    is_wide = name != "bitmap" and any(part in query["filter"] for part in SCANNED)
+    is_served = name != "bloomfilter" and not is_wide
+    assert ("index " in explained) == (query["uses_index"] and is_served)
+
+
+def test_a_limit_takes_the_first_rows_in_table_order():
+    table = lt.open_table(FOLDER / "life_segments")
+    where = "i > 369 and i <= 409"
+    whole = table.scan(["id"], where=where, use_indices=False).to_arrow()
+    for limit, offset in [(1, 0), (5, 3), (100, 20)]:
+        found = table.scan(["id"], where=where, limit=limit, offset=offset).to_arrow()
+        assert found.equals(whole.slice(offset, limit))
+
+
+def test_parts_are_combined():
+    table = lt.open_table(FOLDER / "bitmap")
+    for where in (
+        "s = 'grp-01' and b = false and id % 2 = 0",
+        "i = 369 or s = 'grp-03'",
+        "i = 369 or id = 4",
+        "(i = 369 or b is null) and not (s = 'grp-00')",
+        "s in ('grp-00', null)",
+        "upper(s) = 'GRP-03'",
+    ):
+        assert ids(table, where) == ids(table, where, use_indices=False)
+
+
+@pytest.fixture(params=["btree", "bitmap", "zonemap", "label_list"])
+def copied(request, tmp_path):
+    shutil.copytree(FOLDER / request.param, tmp_path / "t")
+    return tmp_path / "t", FILTERS[request.param]["queries"]
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "zeros"])
+def test_damaged_segments_are_scanned(copied, damage, caplog):
+    path, queries = copied
+    for file in sorted((path / "_indices").rglob("*.lance")):
+        content = file.read_bytes()
+        if damage == "missing":
+            file.unlink()
+        else:
+            file.write_bytes(content[:-40] if damage == "cut" else bytes(len(content)))
+    table = lt.open_table(path)
+    with caplog.at_level(logging.WARNING, "lancetable.scan"):
+        for query in queries:
+            assert ids(table, query["filter"]) == query["ids"]
+    assert "is not used" in caplog.text
+
+
+def test_deletes_look_at_fragments_that_indices_name(tmp_path, monkeypatch):
+    shutil.copytree(FOLDER / "life_segments", tmp_path / "t")
+    table = lt.open_table(tmp_path / "t")
+    looked = []
+
+    def counted(snapshot, rows=1, real=find_rows.parts):
+        for part in real(snapshot, rows):
+            looked.append(len(part.manifest.fragments))
+            yield part
+
+    monkeypatch.setattr(find_rows, "parts", counted)
+    expected = [id_ for id_ in ids(table, "true") if id_ not in ids(table, "i = 369")]
+    table.delete("i = 369")
+    assert ids(lt.open_table(tmp_path / "t"), "true") == expected
+    assert sum(looked) < len(table.fragments)
