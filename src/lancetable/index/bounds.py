@@ -44,7 +44,7 @@ class Bounds:
         self, least: pa.Array, largest: pa.Array, has_null: Mask, always: Mask | None = None
     ) -> None:
         self._batch = pa.RecordBatch.from_arrays([least, largest], ["least", "largest"])
-        self._open = np.asarray(pc.is_null(least))
+        self._open: Mask = np.asarray(pc.is_null(least))
         self._has_null = has_null
         self._always = always
 
@@ -114,7 +114,8 @@ class Bounds:
         return found
 
     def _least(self, op: Comparison, value: Literal) -> Mask:
-        return evaluate_mask(Compare(op, Column(("least",)), value), self._batch) | self._open
+        mask: Mask = evaluate_mask(Compare(op, Column(("least",)), value), self._batch)
+        return mask | self._open
 
     def _largest(self, op: Comparison, value: Literal) -> Mask:
         return evaluate_mask(Compare(op, Column(("largest",)), value), self._batch)

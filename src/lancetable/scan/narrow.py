@@ -31,7 +31,7 @@ from lancetable.fragment.readers import Readers
 from lancetable.index.base import ScalarIndex, in_terms_of_values
 from lancetable.index.registry import SCALAR, SEGMENTS, unusable
 
-SCAN_FROM = 0.15
+SCAN_FROM = 0.05
 """When an index names a larger part of the rows of a fragment, its pages are scanned."""
 
 Offsets: TypeAlias = npt.NDArray[np.int64]

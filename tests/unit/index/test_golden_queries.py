@@ -9,6 +9,7 @@ import pytest
 import lancetable as lt
 from lancetable.index.registry import OpenSegments
 from lancetable.operations.rows import find_rows
+from lancetable.operations.rows.parts import parts
 from tests.conftest import GOLDEN
 
 FOLDER = GOLDEN / "index"
@@ -97,7 +98,7 @@ def test_deletes_look_at_fragments_that_indices_name(tmp_path, monkeypatch):
     table = lt.open_table(tmp_path / "t")
     looked = []
 
-    def counted(snapshot, rows=1, real=find_rows.parts):
+    def counted(snapshot, rows=1, real=parts):
         for part in real(snapshot, rows):
             looked.append(len(part.manifest.fragments))
             yield part
