@@ -88,7 +88,7 @@ def test_a_provider_that_fails_is_named(s3: Place) -> None:
 
 
 def test_providers_that_say_too_little() -> None:
-    with pytest.raises(lt.InputError, match="did not say secret_access_key"):
+    with pytest.raises(lt.InputError, match="did not return secret_access_key"):
         Asked(lambda: {"aws_access_key_id": "a"}, Service.S3)()
     naive = datetime(2026, 1, 1)  # noqa: DTZ001
     with pytest.raises(lt.InputError, match="time zone"):

@@ -41,7 +41,7 @@ def parse(text: str) -> Expression:
     """Parse SQL text; the parser is loaded on first use because that takes long.
 
     Raises:
-        ExpressionError: The text is not an expression this library understands.
+        ExpressionError: The text is not an expression this library supports.
     """
     from lancetable.expression.sql import parse as parse_sql  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""How are the arguments of a function brought to what it accepts?"""
+"""Convert the arguments of a function to the types it accepts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Bound(NamedTuple):
 
 
 def convert(bound: Bound, type_: pa.DataType) -> Bound:
-    """Bring a value to a type."""
+    """Convert a value to a type."""
     if bound.type.equals(type_):
         return bound
     if isinstance(bound.expression, Literal):
@@ -33,7 +33,7 @@ def convert(bound: Bound, type_: pa.DataType) -> Bound:
 
 
 def one_type(name: str, values: Sequence[Bound]) -> list[Bound]:
-    """Bring values to one type, the constants giving way to the others."""
+    """Convert values to one type; constants adapt to the other values."""
     shared: pa.DataType = pa.null()
     constants = [value for value in values if isinstance(value.expression, Literal)]
     others = [value for value in values if not isinstance(value.expression, Literal)]
@@ -53,7 +53,7 @@ def _holds(scalar: pa.Scalar, type_: pa.DataType) -> bool:
 
 
 def match_arguments(name: str, function: Function, arguments: Sequence[Bound]) -> list[Bound]:
-    """Bring the arguments of a call to the kinds the function accepts.
+    """Convert the arguments of a call to the kinds the function accepts.
 
     Raises:
         ExpressionError: An argument is of the wrong kind.
@@ -72,7 +72,7 @@ def match_arguments(name: str, function: Function, arguments: Sequence[Bound]) -
 
 
 def _match_elements(name: str, arguments: Sequence[Bound]) -> list[Bound]:
-    """Bring a list and the elements it is searched for to one type of element."""
+    """Convert a list and the elements it is searched for to one element type."""
     lists, wanted = arguments
     inner = coerce.plain(lists.type.value_type)
     of_list = coerce.is_list(wanted.type)
@@ -81,7 +81,7 @@ def _match_elements(name: str, arguments: Sequence[Bound]) -> list[Bound]:
         fitted = fit_value(wanted.expression.scalar, inner)
         if fitted is not None:
             return [_with_elements(lists, inner), Bound(Literal(fitted), inner)]
-    # Constant lists give way to the column's element type where they can.
+    # Constant lists are converted to the column's element type where possible.
     shared = inner if of_list and _list_fits(wanted, inner) else coerce.common_type(inner, item)
     if shared is None:
         raise ExpressionError(f"{name} cannot look for {wanted.type} in {lists.type}")

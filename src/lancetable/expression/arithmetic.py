@@ -1,6 +1,6 @@
-"""How is arithmetic done on values?
+"""Arithmetic and bitwise operations on Arrow values.
 
-Integers stay integers: division cuts off the fraction, a division by zero or a result outside
+Integers stay integers: division truncates the fraction, a division by zero or a result outside
 the type is an error; bitwise operators keep the type. Floats follow IEEE 754. Points in time differ
 by durations, dates by days, and intervals move them along the calendar.
 """
@@ -42,7 +42,7 @@ _WIDER = {each: pa.int32() for each in (pa.int8(), pa.int16(), pa.uint8(), pa.ui
 def operand_types(
     op: Operation, left: pa.DataType, right: pa.DataType
 ) -> tuple[pa.DataType, pa.DataType] | None:
-    """Return the types both operands must be cast to, or None if the operation has no meaning."""
+    """Return the types both operands must be cast to, or None if the operation is undefined."""
     if op.is_bitwise or (is_number(left) and is_number(right)):
         return (_integer_types if op.is_bitwise else _number_types)(op, left, right)
     interval = pa.month_day_nano_interval()
@@ -64,7 +64,7 @@ def _integer_types(
 ) -> tuple[pa.DataType, pa.DataType] | None:
     if not (pt.is_integer(left) and pt.is_integer(right)):
         return None
-    # 64 unsigned bits stay what they are, whatever the other operand is.
+    # 64-bit unsigned integers keep their type for any other operand.
     is_long = any(each.equals(pa.uint64()) for each in (left, right))
     shared = pa.uint64() if is_long else common_type(left, right)
     return shared, shared
@@ -118,7 +118,7 @@ def _calculate(op: Operation, left: pa.Array, right: pa.Array) -> pa.Array:
 
 def _calculate_bits(op: Operation, left: pa.Array, right: pa.Array) -> pa.Array:
     if op.is_shift:
-        # As in DataFusion the lowest bits of the right operand count, and bits may fall out.
+        # As in DataFusion only the lowest bits of the right operand count, and bits may be lost.
         right = pc.bit_wise_and(right, pa.scalar(left.type.bit_width - 1, right.type))
         # Arrow ignores a shift into the sign bit; two smaller ones have the same result.
         half = pc.shift_right(right, pa.scalar(1, right.type))
@@ -145,11 +145,11 @@ def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
 
 
 _BLOCK = 1 << 14
-"""Values that fit the cache while several steps are made with them."""
+"""Number of values that fit the CPU cache during several steps."""
 
 
 def _remainder_of(values: pa.Array, divisor: int) -> pa.Array:
-    """Divide integers by a constant, which NumPy does without a division for each."""
+    """Compute remainders for a constant divisor, for which NumPy avoids divisions."""
     data = values.buffers()[1]
     kind = values.type.to_pandas_dtype()
     words = np.frombuffer(data, kind)[values.offset : values.offset + len(values)]
@@ -160,7 +160,7 @@ def _remainder_of(values: pa.Array, divisor: int) -> pa.Array:
         np.multiply(part, kind(divisor), out=part)
         np.subtract(block, part, out=part)
         if block.min() < 0:
-            # The remainder has the sign of the dividend, here it has that of the divisor.
+            # SQL's remainder has the sign of the dividend, NumPy's that of the divisor.
             np.subtract(part, kind(divisor), out=part, where=(block < 0) & (part != 0))
     made = pa.Array.from_buffers(values.type, len(values), [None, pa.py_buffer(rest)], 0)
     return made if values.null_count == 0 else pc.if_else(values.is_valid(), made, None)

@@ -1,13 +1,13 @@
-"""How does a ``pyarrow.compute.Expression`` become an expression of ours?
+"""Translate a ``pyarrow.compute.Expression`` into the tree of this package.
 
-Arrow keeps its expressions closed, but pickles them as an IPC file of one row: the metadata of
-its schema is the tree in prefix notation, and the columns hold the constants and options.
+Arrow has no API to inspect expressions, but pickles them as an IPC file of one row: the metadata
+of its schema is the tree in prefix notation, and the columns hold the constants and options.
 
 ================  ===========================================================
 key               value
 ================  ===========================================================
 field_ref         a column name
-nested_field_ref  how many ``field_ref`` entries follow and form one path
+nested_field_ref  the number of ``field_ref`` entries that follow and form one path
 literal           the number of the column that holds the constant
 call              a function name; its arguments follow, then perhaps options
 options           the number of the column that holds the options
@@ -58,7 +58,7 @@ class _Entry(NamedTuple):
 
 
 class _ForeignError(Exception):
-    """The expression uses something our tree has no word for."""
+    """Raised for an expression that the tree of this package cannot represent."""
 
 
 def from_arrow(expression: pc.Expression) -> Expression:
@@ -81,7 +81,7 @@ def from_arrow(expression: pc.Expression) -> Expression:
 
 
 def run_opaque(expression: Opaque, batch: pa.RecordBatch) -> pa.Array:
-    """Let Arrow evaluate an expression that is outside our tree."""
+    """Evaluate an expression outside the tree with Arrow."""
     from pyarrow import acero  # noqa: PLC0415 - a library of its own, rarely needed
 
     source = acero.TableSourceNodeOptions(pa.Table.from_batches([batch]))
@@ -136,7 +136,7 @@ def _paths(entries: Sequence[_Entry]) -> tuple[tuple[str, ...], ...]:
 
 
 class _Reading:
-    """The walk over the prefix notation of one expression."""
+    """Parser of the prefix notation of one expression."""
 
     def __init__(self, entries: Sequence[_Entry], batch: pa.RecordBatch) -> None:
         self._entries = entries

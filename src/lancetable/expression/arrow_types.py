@@ -1,4 +1,4 @@
-"""Names of Arrow types as ``arrow_cast`` of DataFusion takes them, like ``Time64(Nanosecond)``."""
+"""Parse the Arrow type names that DataFusion's ``arrow_cast`` takes: ``Time64(Nanosecond)``."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ EXAMPLES = "Int32, Float16, LargeUtf8, Time64(Nanosecond), Timestamp(Microsecond
 
 
 def parse_arrow_type(text: str) -> pa.DataType | None:
-    """Return the type that a name stands for, or None if there is none.
+    """Return the type with a name, or None if there is none.
 
     Units may be short (``ns``), and ``FixedSizeList`` takes ``(2, Float32)`` and ``(2 x Float32)``.
     """
@@ -59,7 +59,7 @@ def parse_arrow_type(text: str) -> pa.DataType | None:
 
 
 class _UnknownTypeError(Exception):
-    """The text names no type."""
+    """Raised for text that is not the name of a type."""
 
 
 class _Reader:

@@ -1,8 +1,8 @@
-"""What does an expression mean for a given schema?
+"""Bind an expression to a schema.
 
-Binding finds the columns, brings the operands of every operation to one type, replaces the
-clock's functions by one moment and folds what is constant. Constants move to the column's type
-and not the other way round, as long as that keeps the meaning (:mod:`lancetable.expression.fit`).
+Binding resolves the columns, converts the operands of every operation to one type, replaces
+functions such as ``now`` by one moment and folds constants. Constants are converted to the column's
+type, not the reverse, as long as that keeps the meaning (:mod:`lancetable.expression.fit`).
 """
 
 import datetime as dt
@@ -62,7 +62,7 @@ def bind(expression: Expression, schema: pa.Schema) -> Expression:
     """
     made = _Binding(schema).bind(expression).expression
     if isinstance(expression, Cast) and isinstance(made, Cast) and made.type != expression.type:
-        # The result itself keeps a type that nothing is computed with, such as float16.
+        # The result itself keeps a type without arithmetic, such as float16.
         made = made.operand
     return simplify(made, compute)
 
@@ -99,7 +99,7 @@ def _read_clock() -> _Clock:
 
 
 class _Binding:
-    """The walk over one expression with the schema it is bound to."""
+    """Binds one expression to a schema, node by node."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -133,18 +133,18 @@ class _Binding:
     def bind(self, expression: Expression) -> Bound:
         rule = self._rules.get(type(expression))
         if rule is None:
-            raise ExpressionError(f"{expression!r} is no expression; write it as SQL, in quotes")
+            raise ExpressionError(f"{expression!r} is not an expression; pass SQL text")
         return rule(expression)
 
     def boolean(self, expression: Expression) -> Expression:
         bound = self.bind(expression)
         if pt.is_null(bound.type):
             return NULL_BOOLEAN
-        # pylance lets regexp_match stand for regexp_like where a truth value is needed.
+        # pylance treats regexp_match as regexp_like where a truth value is needed.
         if isinstance(bound.expression, Call) and bound.expression.name == "regexp_match":
             return IsNull(bound.expression, negated=True)
         if not pt.is_boolean(bound.type):
-            message = f"{to_sql(expression)} is of type {bound.type} where true or false is needed"
+            message = f"{to_sql(expression)} is of type {bound.type}, expected true or false"
             raise ExpressionError(message)
         return bound.expression
 
@@ -194,7 +194,7 @@ class _Binding:
             return Bound(Literal(pa.scalar(None, known)), known)
         wanted = operand_types(node.op, left.type, right.type)
         if wanted is None:
-            message = f"{node.op.value} has no meaning for {left.type} and {right.type}"
+            message = f"{node.op.value} is not defined for {left.type} and {right.type}"
             raise ExpressionError(f"{message} in {to_sql(node)}")
         operands = (convert(left, wanted[0]), convert(right, wanted[1]))
         return self._typed(Arithmetic(node.op, *(each.expression for each in operands)), operands)
@@ -203,7 +203,7 @@ class _Binding:
         operand = self.bind(node.operand)
         signed = coerce.is_number(operand.type) and not pt.is_unsigned_integer(operand.type)
         if not (signed or pt.is_null(operand.type) or pt.is_duration(operand.type)):
-            raise ExpressionError(f"{to_sql(node)}: values of {operand.type} have no negative")
+            raise ExpressionError(f"{to_sql(node)}: values of {operand.type} cannot be negated")
         return Bound(Negate(operand.expression), operand.type)
 
     def _cast(self, node: Cast) -> Bound:
@@ -260,7 +260,7 @@ class _Binding:
         return Bound(node, type_of(node, self._schema))
 
     def _typed(self, expression: Expression, operands: Sequence[Bound]) -> Bound:
-        """Learn the type of a result by computing it for no rows."""
+        """Determine the type of a result by computing it for no rows."""
         stand_ins = [
             operand.expression
             if isinstance(operand.expression, Literal)
@@ -295,7 +295,7 @@ def _folded(bound: Bound) -> Bound:
 
 
 def _adapt(bound: Bound, other: Bound) -> Bound:
-    """Bring a constant number to the type of the other operand if it can hold it."""
+    """Convert a constant number to the type of the other operand if it can hold it."""
     if not isinstance(bound.expression, Literal) or isinstance(other.expression, Literal):
         return bound
     if not (coerce.is_number(bound.type) and coerce.is_number(other.type)):
@@ -363,5 +363,5 @@ def _membership(node: In, operand: Bound, items: Sequence[Bound]) -> Expression:
 
 
 def _never_equal(scalar: pa.Scalar, type_: pa.DataType) -> bool:
-    """Whether a constant the type cannot hold is at least comparable, so just never equal."""
+    """Return whether a constant the type cannot hold is comparable, so never equal."""
     return fits_kind(scalar, type_) and not pt.is_floating(type_)

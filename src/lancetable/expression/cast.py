@@ -1,8 +1,8 @@
-"""How are values converted from one type to another?
+"""Convert values from one type to another.
 
 The rules are those of SQL engines, where they differ from Arrow's cast: a number loses its
-fraction when it becomes an integer, a decimal is rounded to its new scale, a timestamp is cut to
-its new unit, and text is read generously (``yes`` is true, a zone offset is applied).
+fraction when it becomes an integer, a decimal is rounded to its new scale, a timestamp is truncated
+to its new unit, and text is parsed leniently (``yes`` is true, a zone offset is applied).
 """
 
 import pyarrow as pa
@@ -79,7 +79,7 @@ def _convert(values: pa.Array, type_: pa.DataType) -> pa.Array:
     if is_number(type_) and is_number(source):
         return _to_number(values, type_)
     if (pt.is_timestamp(type_) and pt.is_timestamp(source)) or pt.is_time(type_):
-        # Cutting to a coarser unit must round down, which an unsafe cast does not.
+        # Truncating to a coarser unit must round down, which an unsafe cast does not.
         return _coarser(values, type_)
     if pt.is_date32(source) and pt.is_integer(type_):
         values = values.cast(pa.int32())

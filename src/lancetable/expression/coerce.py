@@ -1,4 +1,4 @@
-"""To which type are the operands of one operation brought?"""
+"""Determine the common type of the operands of an operation."""
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -12,27 +12,27 @@ _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
 def plain(type_: pa.DataType) -> pa.DataType:
-    """Return the type in which values of ``type_`` are computed with."""
+    """Return the type in which values of ``type_`` are computed."""
     if isinstance(type_, pa.BaseExtensionType):
         return plain(type_.storage_type)
     if pt.is_dictionary(type_):
         return plain(type_.value_type)
-    # Arrow has next to no kernels for half floats.
+    # Arrow has almost no kernels for half floats.
     return pa.float32() if pt.is_float16(type_) else type_
 
 
 def is_number(type_: pa.DataType) -> bool:
-    """Whether arithmetic makes sense on the type."""
+    """Return whether the type supports arithmetic."""
     return bool(pt.is_integer(type_) or pt.is_floating(type_) or pt.is_decimal(type_))
 
 
 def is_text(type_: pa.DataType) -> bool:
-    """Whether the type holds strings."""
+    """Return whether the type holds strings."""
     return bool(pt.is_string(type_) or pt.is_large_string(type_) or pt.is_string_view(type_))
 
 
 def is_bytes(type_: pa.DataType) -> bool:
-    """Whether the type holds byte strings."""
+    """Return whether the type holds byte strings."""
     return bool(
         pt.is_binary(type_)
         or pt.is_large_binary(type_)
@@ -42,17 +42,17 @@ def is_bytes(type_: pa.DataType) -> bool:
 
 
 def is_list(type_: pa.DataType) -> bool:
-    """Whether the type holds lists."""
+    """Return whether the type holds lists."""
     return bool(pt.is_list(type_) or pt.is_large_list(type_) or pt.is_fixed_size_list(type_))
 
 
 def is_instant(type_: pa.DataType) -> bool:
-    """Whether the type holds points in time."""
+    """Return whether the type holds points in time."""
     return bool(pt.is_date(type_) or pt.is_timestamp(type_))
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Return the type both operands can be brought to, or None if there is none."""
+    """Return the type both operands can be converted to, or None if there is none."""
     if left.equals(right) or pt.is_null(right):
         return left
     if pt.is_null(left):

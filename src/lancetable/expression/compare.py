@@ -1,4 +1,4 @@
-"""How are values compared, matched and looked up?
+"""Compare, match and look up values.
 
 Floats follow the total order Lance itself uses: that of IEEE 754, except that the two zeros are
 equal. From below it is -NaN, -inf, …, -0.0 = 0.0, …, inf, NaN; a NaN equals those of the same bits.
@@ -6,7 +6,7 @@ Everything else is three-valued: a missing operand gives a missing result, excep
 operators.
 
 In this order the bits of floats compare as integers: those of numbers above zero as signed ones,
-those of numbers below zero backwards as unsigned ones, whatever they are compared with.
+those of numbers below zero in reverse as unsigned ones, for any other operand.
 """
 
 import re
@@ -110,7 +110,7 @@ def _listed(values: pa.Array, rows: int) -> list[object]:
 def number_test(
     op: Comparison, type_: pa.DataType, scalar: pa.Scalar
 ) -> tuple[Comparison, Number] | None:
-    """Return a comparison with a number that says the same as one with a scalar; None if none does.
+    """Return a comparison with a number equivalent to one with a scalar; None if there is none.
 
     Floats are compared by their bits, for which the number is an integer, unless it is a float.
     """
@@ -133,7 +133,7 @@ def _float_test(op: Comparison, constant: np.floating[Any]) -> tuple[Comparison,
         if is_equality:
             return op, constant
         if op in {Comparison.LT, Comparison.GE}:
-            # What is below zero has larger bits than -0.0, everything else has not.
+            # Exactly the values below zero have larger bits than -0.0.
             constant = -np.abs(constant)
             return op.mirrored, constant.view(natural)
         return op, np.abs(constant).view(signed)
@@ -145,7 +145,7 @@ def _float_test(op: Comparison, constant: np.floating[Any]) -> tuple[Comparison,
 def compare_numbers(
     op: Comparison, values: npt.NDArray[np.number], constant: np.number
 ) -> npt.NDArray[np.bool_]:
-    """Compare a NumPy column with a constant, as whose type its values are seen."""
+    """Compare a NumPy column, viewed as the type of the constant, with the constant."""
     values = values.view(constant.dtype)
     match op:
         case Comparison.EQ:
@@ -164,7 +164,7 @@ def compare_numbers(
 
 
 def contained(values: pa.Array, choices: pa.Array, *, negated: bool) -> pa.Array:
-    """Tell which values are in the list, by the rules of SQL for nulls on either side."""
+    """Return which values are in the list, with SQL's rules for nulls on either side."""
     found = pc.is_in(_hashable(values), value_set=_hashable(choices.drop_null()))
     result = pc.invert(found) if negated else found
     if choices.null_count:
@@ -176,17 +176,17 @@ def contained(values: pa.Array, choices: pa.Array, *, negated: bool) -> pa.Array
 
 
 def _hashable(values: pa.Array) -> pa.Array:
-    """Return floats as their bits, of which Arrow takes no two for the same."""
+    """Return floats as their bits, which Arrow compares exactly."""
     if not pt.is_floating(values.type):
         return values
     return values.view(pa.from_numpy_dtype(f"u{values.type.bit_width // 8}"))
 
 
 def choices_of(choices: pa.Array) -> pa.Array:
-    """Make the array a membership test looks values up in."""
+    """Build the array in which a membership test looks up values."""
     type_ = choices.type
     if pt.is_floating(type_) and pc.any(pc.equal(choices, pa.scalar(0.0, type_))).as_py():
-        # They are looked up by their bits.
+        # Floats are looked up by their bits.
         return pa.concat_arrays([choices, pa.array([0.0, -0.0], type_)])
     return choices
 

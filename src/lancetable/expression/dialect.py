@@ -1,8 +1,8 @@
-"""Which SQL does the parser accept?
+"""The SQL dialect of the parser.
 
-sqlglot's neutral dialect with three changes: names may stand in backticks as well as in double
-quotes, a backslash inside a string is a plain character, and a function is kept under the name
-the user gave it instead of being turned into a node of its own.
+sqlglot's neutral dialect with three changes: names may be quoted with backticks as well as double
+quotes, a backslash inside a string is a plain character, and a function keeps the name the user
+gave it instead of becoming a node class of its own.
 """
 
 from typing import ClassVar

@@ -1,8 +1,8 @@
-"""What does a bound expression give for the rows of a batch?
+"""Evaluate a bound expression for the rows of a batch.
 
 Values are Arrow arrays, constants stay scalars until the end. A filter does not need the third
-truth value: ``AND`` and ``OR`` of "is true" masks are exact, and the second operand is looked at
-only for the rows the first one left open. So a guard like ``n <> 0 AND m / n > 2`` works, and
+truth value: ``AND`` and ``OR`` of "is true" masks are exact, and the second operand is evaluated
+only for the rows the first one left undecided. So a guard like ``n <> 0 AND m / n > 2`` works, and
 ``column < constant`` is one NumPy comparison.
 """
 
@@ -73,7 +73,7 @@ def evaluate(expression: Expression, batch: pa.RecordBatch | pa.Table) -> pa.Arr
 
 
 def evaluate_mask(expression: Expression, batch: pa.RecordBatch | pa.Table) -> _Mask:
-    """Tell which rows a bound predicate holds for; unknown counts as no."""
+    """Return the mask of the rows for which a bound predicate is true; unknown counts as false."""
     if not isinstance(batch, pa.Table):
         mask: _Mask = _guarded(_mask, expression, batch)
         return mask
@@ -301,7 +301,7 @@ def _narrow(expression: Expression, batch: pa.RecordBatch, rows: _Mask) -> _Mask
 
 
 def _few(expression: In, values: pa.Array) -> _Mask | None:
-    """Look for a few constants by comparing with each, which beats hashing the column."""
+    """Look for a few constants by comparing with each, which is faster than hashing."""
     choices: pa.Array = expression.values
     if len(choices) > _FEW:
         return None

@@ -1,4 +1,4 @@
-"""How is a constant brought to the type of the column it is compared with?
+"""Convert a constant to the type of the column it is compared with.
 
 Casting the constant instead of the column keeps a comparison one pass over the column. Integers,
 decimals, dates and timestamps are all whole numbers of some unit, so a constant has a place on
@@ -45,7 +45,7 @@ def fit_value(scalar: pa.Scalar, type_: pa.DataType) -> pa.Scalar | None:
 def fit_values(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
     """Return those of many constants that the type can hold, as :func:`fit_value` does for one.
 
-    Returns None where each constant has to be looked at by itself.
+    Return None where each constant must be converted individually.
     """
     if values.type.equals(type_):
         return values
@@ -76,7 +76,7 @@ def _fit_other(scalar: pa.Scalar, type_: pa.DataType) -> pa.Scalar | None:
 
 
 def fits_kind(scalar: pa.Scalar, type_: pa.DataType) -> bool:
-    """Whether comparing the constant with a column of the type makes sense at all."""
+    """Return whether the constant is comparable with a column of the type."""
     kind = scalar.type
     if is_number(type_):
         return is_number(kind)
@@ -92,7 +92,7 @@ def fit_comparison(
 ) -> Expression | None:
     """Return ``operand op scalar`` with the constant in the operand's type.
 
-    Returns None if the operand itself has to be cast.
+    Return None if the operand itself must be cast.
     """
     fitted = fit_value(scalar, type_)
     if fitted is not None:
@@ -128,11 +128,11 @@ def _compare_unreachable(
 def _always_and_never(
     operand: Expression, low: int, type_: pa.DataType
 ) -> tuple[Expression, Expression]:
-    """Return tests that hold for every and for no value, and are unknown for a missing one."""
+    """Return tests that are true for every value and for none, and null for a missing one."""
     if is_number(type_):
         least = Literal(_at(low, type_))
         return Compare(Comparison.GE, operand, least), Compare(Comparison.LT, operand, least)
-    # The first instant of a type lies outside the calendar Python can show.
+    # The first instant of a type is outside the range of Python's calendar.
     return Compare(Comparison.EQ, operand, operand), Compare(Comparison.NE, operand, operand)
 
 
@@ -161,7 +161,7 @@ def _number(scalar: pa.Scalar) -> Fraction | float:
     value = scalar.as_py()
     if not isinstance(value, float):
         return Fraction(value)
-    # The shortest text of the double is what the user wrote: 1.1 means eleven tenths.
+    # The shortest text of the double is what the user wrote: 1.1 is exactly eleven tenths.
     return Fraction(decimal.Decimal(repr(value))) if math.isfinite(value) else value
 
 

@@ -1,4 +1,4 @@
-"""Which functions are there?"""
+"""The table of all functions by name."""
 
 from collections.abc import Mapping, Sequence
 
@@ -27,7 +27,7 @@ def _nullif(arguments: Sequence[pa.Array]) -> pa.Array:
 
 
 def _clock(arguments: Sequence[pa.Array]) -> pa.Array:
-    """Stand in for the functions that binding replaces by one moment for the whole table."""
+    """Placeholder of the functions that binding replaces by one moment for the whole table."""
     return arguments[0]
 
 

@@ -1,8 +1,8 @@
-"""What do the functions on JSON documents do?
+"""Functions on JSON documents.
 
-They work on JSON text, as a scan returns it. A path is ``$.key``, ``$["key"]``, ``$[0]`` and any
-row of these, ``[*]`` and ``.*`` standing for all elements or members; without ``$`` it starts
-with a key. ``json_get`` gives JSON text too, so that calls can be nested.
+They work on JSON text, as a scan returns it. A path is ``$.key``, ``$["key"]``, ``$[0]`` or any
+sequence of these; ``[*]`` and ``.*`` select all elements or members. Without ``$`` it starts with
+a key. ``json_get`` returns JSON text too, so that calls can be nested.
 """
 
 import json
@@ -36,7 +36,7 @@ _TOKEN = re.compile(
 
 @lru_cache(maxsize=256)
 def _steps(path: str) -> tuple[_Step, ...]:
-    """Read a path; None stands for all elements or members."""
+    """Parse a path; None means all elements or members."""
     position = 1 if path.startswith("$") else 0
     steps: list[_Step] = []
     while position < len(path):

@@ -1,4 +1,4 @@
-"""What do the functions on lists do?"""
+"""Functions on lists."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -21,7 +21,7 @@ def _variable(values: pa.Array) -> pa.Array:
 
 
 def _any_per_row(lists: pa.Array, hits: pa.Array) -> pa.Array:
-    """Tell for each list whether one of its flattened elements is a hit."""
+    """Return for each list whether any of its flattened elements is a hit."""
     parents = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
     flags = np.zeros(len(lists), np.bool_)
     flags[parents[pc.fill_null(hits, False).to_numpy(zero_copy_only=False)]] = True  # noqa: FBT003

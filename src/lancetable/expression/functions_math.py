@@ -1,4 +1,4 @@
-"""What do the functions on numbers do?"""
+"""Functions on numbers."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

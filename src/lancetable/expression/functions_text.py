@@ -1,4 +1,4 @@
-"""What do the functions on text do?"""
+"""Functions on text."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""What do the functions on dates and timestamps do?"""
+"""Functions on dates and timestamps."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -36,11 +36,11 @@ def _date_trunc(arguments: Sequence[pa.Array]) -> pa.Array:
     unit, values = _unit(arguments[0]), arguments[1]
     if unit not in _TRUNCATIONS:
         known = ", ".join(_TRUNCATIONS)
-        raise ExpressionError(f"date_trunc does not know {unit!r}, only {known}")
+        raise ExpressionError(f"date_trunc does not support {unit!r}, only {known}")
     if pt.is_date(values.type):
         values = values.cast(pa.timestamp("us"))
     zone, type_ = values.type.tz, values.type
-    # Cut in UTC: Arrow would otherwise need the zone's rules for units below a day.
+    # Truncate in UTC: Arrow would otherwise need the zone's rules for units below a day.
     moved = values.cast(pa.timestamp(type_.unit)) if zone else values
     return pc.floor_temporal(moved, unit=unit).cast(type_)
 

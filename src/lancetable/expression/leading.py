@@ -1,7 +1,7 @@
-"""Which comparisons stand first in a predicate, so that they can be made while values are decoded?
+"""Find the leading comparisons of a predicate, which can run while values are decoded.
 
-Only rows for which all that stands before is true are looked at by what follows, and comparisons of
-a column with a constant never fail. So leading ones may be made in any order, and by anybody.
+Each operand of AND is evaluated only for rows for which all previous ones are true, and comparisons
+of a column with a constant never fail. So leading comparisons may run in any order and anywhere.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from lancetable.expression.tree import (
 
 
 class NumberTest(NamedTuple):
-    """A comparison of a column with a constant, as ``compare_numbers`` makes it."""
+    """A comparison of a column with a constant, for ``compare_numbers``."""
 
     column: str
     op: Comparison
@@ -31,7 +31,7 @@ class NumberTest(NamedTuple):
 def leading_tests(
     expression: Expression, schema: pa.Schema
 ) -> tuple[list[NumberTest], Expression | None]:
-    """Return the comparisons that stand first in a bound predicate, and what follows them."""
+    """Return the leading comparisons of a bound predicate, and the rest of it."""
     parts = conjuncts(expression)
     found: list[NumberTest] = []
     for part in parts:

@@ -66,7 +66,7 @@ def _plain_list(text: str, start: int) -> _Found | None:
             return None
         try:
             values = convert(text[start:end])
-        except (ValueError, OverflowError, pa.ArrowException):  # the parser decides about these
+        except (ValueError, OverflowError, pa.ArrowException):  # left to the parser
             return None
         return _Found(values, end) if isinstance(values, pa.Array) and len(values) > LONG else None
     return None

@@ -1,4 +1,4 @@
-"""How is an expression written down again as SQL?"""
+"""Render expressions as SQL."""
 
 import math
 
@@ -123,7 +123,7 @@ def _inner(expression: Expression) -> str:
 
 
 def type_name(type_: pa.DataType) -> str:
-    """Name an Arrow type the way SQL does, where SQL has a name for it."""
+    """Return the SQL name of an Arrow type, where there is one."""
     if pt.is_decimal(type_):
         return f"decimal({type_.precision}, {type_.scale})"
     if pt.is_timestamp(type_) and type_.tz == "UTC":

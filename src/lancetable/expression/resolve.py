@@ -1,4 +1,4 @@
-"""Which column or struct field does a name mean?"""
+"""Resolve names to columns and struct fields."""
 
 import difflib
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ def resolve(column: Column, schema: pa.Schema) -> tuple[Column, pa.DataType]:
     if column.is_quoted and not _alike(path[0], schema.names):
         name = ".".join(path)
         message = (
-            f"there is no column {name!r} (at position {position}); double quotes hold the name "
-            f"of a column, text goes in single quotes: '{name}'"
+            f"there is no column {name!r} (at position {position}); double quotes enclose the "
+            f"name of a column; write text in single quotes: '{name}'"
         )
         raise ExpressionError(message, position=position)
     first = _choose(path[0], schema.names, "column", position)
@@ -67,4 +67,4 @@ def _choose(name: str, names: Sequence[str], what: str, position: int | None) ->
 
 def _known(names: Sequence[str]) -> str:
     shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-    return f"there are {shown} (text goes in single quotes)"
+    return f"there are {shown} (write text in single quotes)"

@@ -1,8 +1,8 @@
-"""How is a Python value made an Arrow scalar without paying for pandas?
+"""Convert Python values to Arrow scalars without importing pandas.
 
 ``pyarrow.scalar`` and ``pyarrow.array`` import pandas on their first call wherever it is
-installed, which takes longer than most filters. The plain constants of a predicate are laid out
-by hand instead.
+installed, which takes longer than most filters. Plain constants of a predicate are built from
+buffers instead.
 """
 
 import struct

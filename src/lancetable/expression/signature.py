@@ -1,4 +1,4 @@
-"""What does a function say about itself, and how is a plain Python function applied to rows?"""
+"""Signatures of functions, and kernels from plain Python functions."""
 
 import enum
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 class Kind(enum.Enum):
-    """What a function accepts in one place; the value is how an error names it."""
+    """The kinds of arguments a function accepts; the value is the text in error messages."""
 
     ANY = "any value"
     SAME = "values of one type"
@@ -24,12 +24,12 @@ class Kind(enum.Enum):
 
 
 Kernel = Callable[[Sequence[pa.Array]], pa.Array]
-"""Takes arrays and scalars, the function's subject being an array, and gives an array."""
+"""Takes arrays and scalars, the function's subject as an array, and returns an array."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function of the SQL dialect; the last kind stands for all further arguments.
+    """One function of the SQL dialect; the last kind applies to all further arguments.
 
     Its kernel always receives the argument number ``subject`` as an array.
     """
@@ -41,7 +41,7 @@ class Function:
     subject: int = 0
 
     def accepts(self, count: int) -> bool:
-        """Whether the function can be called with so many arguments."""
+        """Return whether the function takes ``count`` arguments."""
         return count >= self.least and (self.most is None or count <= self.most)
 
     def kind(self, index: int) -> Kind:
@@ -65,14 +65,14 @@ def function(
     variadic: bool = False,
     subject: int = 0,
 ) -> Function:
-    """Describe a function with one kind per argument, the last of which may be left out."""
+    """Describe a function with one kind per argument; the last ones may be optional."""
     required = len(kinds) if least is None else least
     most = None if variadic else len(kinds)
     return Function(kernel, kinds or (Kind.ANY,), required, most, subject)
 
 
 def by_row(compute: Callable[..., object], result: pa.DataType) -> Kernel:
-    """Make a kernel of a Python function of single values; a missing argument gives null."""
+    """Make a kernel from a Python function of single values; a missing argument gives null."""
 
     def kernel(arguments: Sequence[pa.Array]) -> pa.Array:
         rows = len(arguments[0])
@@ -101,12 +101,12 @@ def spread(value: pa.Array, rows: int) -> pa.Array:
 
 
 def constants(arguments: Sequence[pa.Array]) -> bool:
-    """Whether all arguments but the first are constants that are not null."""
+    """Return whether all arguments but the first are constants other than null."""
     return all(isinstance(each, pa.Scalar) and each.is_valid for each in arguments[1:])
 
 
 def kernel_or_rows(fast: Kernel, slow: Kernel) -> Kernel:
-    """Take the first kernel when all arguments but the first are known constants."""
+    """Use the fast kernel when all arguments but the first are constants other than null."""
 
     def kernel(arguments: Sequence[pa.Array]) -> pa.Array:
         return (fast if constants(arguments) else slow)(arguments)

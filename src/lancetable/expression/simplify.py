@@ -1,4 +1,4 @@
-"""Which simpler expression means the same?"""
+"""Simplify expressions without changing their meaning."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,7 +44,7 @@ def negate(expression: Expression) -> Expression:
 
 
 def simplify(expression: Expression, compute: Callable[[Expression], Literal]) -> Expression:
-    """Fold constants, drop what cannot matter, and flatten AND and OR.
+    """Fold constants, drop operands without effect, and flatten AND and OR.
 
     Args:
         expression: A bound expression.
@@ -89,7 +89,7 @@ def _truth(expression: Expression) -> bool | None:
 
 
 def is_null_literal(expression: Expression) -> bool:
-    """Whether the expression is the constant NULL."""
+    """Return whether the expression is the constant NULL."""
     return isinstance(expression, Literal) and not expression.scalar.is_valid
 
 

@@ -1,7 +1,7 @@
-"""How does SQL text become an expression?
+"""Parse SQL text into an expression.
 
-sqlglot reads the text; this module turns its tree into ours and refuses everything else, naming
-the position. It is imported on first use only, because importing sqlglot takes long.
+sqlglot parses the text; this module translates its tree and rejects everything else, naming the
+position. It is imported on first use only, because importing sqlglot takes long.
 """
 
 import difflib
@@ -53,7 +53,7 @@ def parse(text: str) -> Expression:
     """Parse SQL text.
 
     Raises:
-        ExpressionError: The text is not an expression this library understands.
+        ExpressionError: The text is not an expression this library supports.
     """
     try:
         found = _parse_long_lists(text)
@@ -77,7 +77,7 @@ def _parse_long_lists(text: str) -> Expression | None:
 
 
 class _Translation:
-    """The walk over one parsed text, which it needs for naming places."""
+    """Translates one parsed text; the text is used to report positions."""
 
     def __init__(self, text: str, lists: dict[int, pa.Array] | None = None) -> None:
         self._text = text
@@ -145,7 +145,7 @@ class _Translation:
         return negate(found) if denied else found
 
     def _is_implied(self, node: exp.Expression) -> bool:
-        """Whether sqlglot put these parentheses, not the user: the text has fewer of them."""
+        """Return whether sqlglot added these parentheses: the text has fewer of them."""
         start = _position(node)
         if not isinstance(node, exp.Paren) or start is None:
             return False
@@ -209,7 +209,7 @@ class _Translation:
         try:
             return literal(bytes.fromhex(str(node.this)))
         except ValueError as cause:
-            raise self._refuse(node, f"{node.this!r} is not a row of hexadecimal bytes") from cause
+            raise self._refuse(node, f"{node.this!r} is not hexadecimal bytes") from cause
 
     def _interval(self, node: exp.Expression) -> Expression:
         unit = node.args.get("unit")
@@ -291,7 +291,7 @@ class _Translation:
 
     def _bracket(self, node: exp.Expression) -> Expression:
         if len(node.expressions) != 1:
-            raise self._refuse(node, "an element is chosen by one number or one field name")
+            raise self._refuse(node, "an index must be one number or one field name")
         inner, key = self.translate(node.this), self.translate(node.expressions[0])
         if isinstance(inner, Column) and isinstance(key, Literal) and isinstance(key.value, str):
             return Column((*inner.path, key.value), inner.position)

@@ -30,7 +30,7 @@ def read_sql(text: str) -> exp.Expression:
 
 
 def syntax_error(text: str, position: int | None, reason: str) -> ExpressionError:
-    """Return the error for a place in a text that cannot be used."""
+    """Return the error for a position in the text of an expression."""
     if position is None:
         return ExpressionError(f"cannot use the expression {text!r}: {reason}")
     start = max(position - 20, 0)

@@ -1,4 +1,4 @@
-"""Which Arrow type does a SQL type name mean, and how long is a SQL interval?"""
+"""Translate SQL type names and intervals to Arrow."""
 
 import re
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ TYPE_NAMES = (
 
 
 def arrow_type(node: exp.DataType) -> pa.DataType | None:
-    """Return the Arrow type a parsed type name stands for, or None if there is none."""
+    """Return the Arrow type of a parsed type name, or None if there is none."""
     kind = node.this
     name = str(getattr(kind, "name", kind))
     parameters = [part.name for part in node.expressions if isinstance(part, exp.DataTypeParam)]

@@ -1,8 +1,8 @@
-"""What is an expression made of?
+"""The nodes of an expression tree.
 
 Every node is a frozen value; an expression is one of the classes joined in ``Expression``. The
-parser, the translation of Arrow expressions, binding, simplification and evaluation all speak
-this tree and nothing else.
+parser, the translation of Arrow expressions, binding, simplification and evaluation all work on
+this tree.
 """
 
 import enum
@@ -72,12 +72,12 @@ class Operation(enum.Enum):
 
     @property
     def is_shift(self) -> bool:
-        """Whether the right operand counts bits."""
+        """True when the right operand counts bits."""
         return self in {Operation.SHIFT_LEFT, Operation.SHIFT_RIGHT}
 
     @property
     def is_bitwise(self) -> bool:
-        """Whether the operator works on the bits of integers."""
+        """True when the operator works on the bits of integers."""
         return self.is_shift or self in {Operation.BIT_AND, Operation.BIT_OR}
 
 
@@ -88,7 +88,7 @@ class Column:
     path: tuple[str, ...]
     position: int | None = field(default=None, compare=False, repr=False)
     is_quoted: bool = field(default=False, compare=False, repr=False)
-    """Whether SQL had the name in double quotes, as other dialects write text."""
+    """True when the name was in double quotes, which other dialects use for text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Literal:
         return self.scalar.type
 
     def __reduce__(self) -> tuple[Callable[[pa.Array], "Literal"], tuple[pa.Array]]:
-        # Arrow pickles a scalar as a Python value, which intervals and nanoseconds do not survive.
+        # Arrow pickles a scalar as a Python value, which loses intervals and nanoseconds.
         return _restore_literal, (pa.repeat(self.scalar, 1),)
 
 
@@ -128,21 +128,21 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All of the operands, in three-valued logic."""
+    """The conjunction of the operands, in three-valued logic."""
 
     operands: tuple["Expression", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Any of the operands, in three-valued logic."""
+    """The disjunction of the operands, in three-valued logic."""
 
     operands: tuple["Expression", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The negation, null staying null."""
+    """The negation; null stays null."""
 
     operand: "Expression"
 
@@ -191,7 +191,7 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Whether a value is missing; never null itself."""
+    """A test for missing values; never null itself."""
 
     operand: "Expression"
     negated: bool = False
@@ -258,7 +258,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """An Arrow expression outside this tree's vocabulary, evaluated by Arrow itself."""
+    """An Arrow expression that this tree cannot represent, evaluated by Arrow itself."""
 
     text: str
     paths: tuple[tuple[str, ...], ...]

@@ -1,6 +1,6 @@
 """Bytes in, bytes out: the only package that touches a disk or a network.
 
-What few need stands in modules of its own, such as ``copy`` and ``manifests``.
+Rarely used parts, such as ``copy`` and ``manifests``, are imported from their own modules.
 """
 
 from lancetable.store.base import Bytes, Credentials, Entry, ReadableFile, Store, WritableFile

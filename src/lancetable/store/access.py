@@ -1,7 +1,7 @@
 """Decide which places outside its root a table may refer to.
 
-A manifest names places: base paths, and the addresses of external blobs. Whoever wrote the table
-chose them, so they are followed only where that gives nothing away:
+A manifest names places: base paths, and the addresses of external blobs. The writer of the table
+chose them, so they are followed only where that cannot leak data or credentials:
 
 ==========================  =====================  ======================  ====================
 place                       base path              base path, confined     external blob
@@ -15,8 +15,8 @@ everything else             by name                by name                 by na
 A base path gives Lance files only, which are checked before anything is returned; an external blob
 gives the bytes of any file, so a local one outside the root must be allowed. ``allow`` names
 addresses, each with everything below it, ``"*"`` all of them. ``confine="root"`` is for services
-that open tables of strangers. Both are arguments or storage options, and variables of the
-environment (``LANCETABLE_ALLOW``, ``LANCETABLE_CONFINE``) where they are not given.
+that open untrusted tables. Both are arguments or storage options; when they are not given, the
+environment variables ``LANCETABLE_ALLOW`` and ``LANCETABLE_CONFINE`` apply.
 """
 
 import os
@@ -34,16 +34,16 @@ FILE = "file"
 
 
 class Access(NamedTuple):
-    """Where the manifest of a table may lead."""
+    """The places outside its root that the manifest of a table may refer to."""
 
     allowed: tuple[str, ...] = ()
     """Addresses, each with everything below it."""
     confine: str = STORE
-    """Where bases may lie without being allowed by name: ``store`` or ``root``."""
+    """The part in which bases need not be allowed by name: ``store`` or ``root``."""
 
 
 class Place(NamedTuple):
-    """An address, resolved: what tells services, accounts, buckets and folders apart."""
+    """A resolved address: service, account, bucket and folder."""
 
     service: str
     bucket: str
@@ -56,11 +56,11 @@ class Place(NamedTuple):
         return self.service == FILE
 
     def has_credentials_of(self, other: "Place") -> bool:
-        """Say whether the credentials of another place were given for this one, too."""
+        """Return whether the credentials of another place are also meant for this one."""
         return (self.service, self.account) == (other.service, other.account)
 
     def holds(self, other: "Place") -> bool:
-        """Say whether another place is this one or lies below it."""
+        """Return whether another place is this one or lies below it."""
         return (
             self[:3] == other[:3]
             and not {".", ".."}.intersection(other.parts)
@@ -89,7 +89,7 @@ def access_from(options: Mapping[str, str], allow: Iterable[str] | None = None) 
 def is_allowed(
     access: Access, own: Place, other: Place, named: Iterable[Place], *, is_raw: bool
 ) -> bool:
-    """Say whether a table at ``own`` may lead to ``other``; ``is_raw`` for bytes of any file.
+    """Return whether a table at ``own`` may refer to ``other``; ``is_raw`` for bytes of any file.
 
     ``named`` are the places of ``access.allowed``.
     """
@@ -103,7 +103,7 @@ def is_allowed(
 
 
 def _reaches(folder: Place, other: Place) -> bool:
-    """Say whether a place lies below a folder, links of the local file system followed."""
+    """Return whether a place lies below a folder after resolving links of the local file system."""
     if not folder.holds(other):
         return False
     return not folder.is_local or _real(folder).holds(_real(other))
@@ -120,7 +120,7 @@ def local_parts(path: str) -> tuple[str, ...]:
 
 
 def refusal(uri: str, what: str) -> InputError:
-    """Return the error that says how to allow a place."""
+    """Return the error that explains how to allow a place."""
     return InputError(
         f"the {what} {uri!r} lies outside of the table and is not followed; if you trust it, allow "
         f"it by name: open_table(..., allow=[{uri!r}]), the storage option 'allow', or the "

@@ -1,9 +1,9 @@
-r"""Which service, which bucket and which folder an address names.
+r"""Parse table addresses into service, bucket and folder.
 
 =====================================================  =======================================
 address                                                names
 =====================================================  =======================================
-``s3://bucket/folder``                                 Amazon S3 and whatever speaks like it
+``s3://bucket/folder``                                 Amazon S3 and compatible services
 ``gs://bucket/folder``                                 Google Cloud Storage
 ``az://container/folder``                              Azure; the account is a setting
 ``abfss://container@account.dfs.core…/folder``         Azure; also ``abfs``
@@ -99,15 +99,15 @@ def check_characters(uri: str) -> None:
     """
     if "?" in uri or "#" in uri:
         raise InputError(
-            f"{quoted(uri)}: an address of a table has no '?' or '#'; say settings in "
-            "storage_options, or write %3F or %23 for a character of the folder"
+            f"{quoted(uri)}: the address of a table must not contain '?' or '#'; pass settings "
+            "in storage_options, or write %3F or %23 for these characters in a folder name"
         )
     if "\\" in uri:
-        raise InputError(f"{quoted(uri)}: an address has no backslash; write '/' between folders")
+        raise InputError(f"{quoted(uri)}: an address must not contain a backslash; use '/'")
     if uri != uri.strip() or any(c < " " or c == "\x7f" for c in uri):
         raise InputError(
-            f"{quoted(uri)!r}: an address has no control characters and no space at its ends; "
-            "write %20 for a space"
+            f"{quoted(uri)!r}: an address must not contain control characters or begin or end "
+            "with a space; write %20 for a space"
         )
     if not uri.isascii():
         _check_unicode(uri)
@@ -117,29 +117,27 @@ def decoded_folder(uri: str, escaped: str) -> str:
     """Return the folder of an address without percent escapes and outer slashes.
 
     Raises:
-        InputError: the escapes are no UTF-8, or the folder has a part that cannot be one.
+        InputError: the escapes are not UTF-8, or a part of the folder is not a valid name.
     """
     try:
         folder = unquote_to_bytes(escaped).decode() if "%" in escaped else escaped
     except UnicodeDecodeError:
         raise InputError(
-            f"{quoted(uri)}: the percent escapes of the address are no UTF-8"
+            f"{quoted(uri)}: the percent escapes of the address are not valid UTF-8"
         ) from None
     folder = folder.strip("/")
     parts = folder.split("/") if folder else []
     if any(part in {"", ".", ".."} for part in parts):
-        raise InputError(
-            f"{quoted(uri)}: the folder has an empty part, '.' or '..'; write it without"
-        )
+        raise InputError(f"{quoted(uri)}: the folder has an empty part, '.' or '..'; remove it")
     if any(c < " " or c in "\\\x7f" for c in folder):
         raise InputError(
-            f"{quoted(uri)}: the folder of a table has no backslash and no control characters"
+            f"{quoted(uri)}: a folder must not contain backslashes or control characters"
         )
     return folder
 
 
 def written_address(uri: str, address: Address) -> str:
-    """Return the one spelling of an address that messages and manifests use.
+    """Return the canonical spelling of an address, used in messages and manifests.
 
     Different spellings of one folder give the same text, which reads back as the same folder. The
     password of a web server is hidden.
@@ -156,4 +154,4 @@ def _check_unicode(uri: str) -> None:
     try:
         uri.encode()
     except UnicodeEncodeError:
-        raise InputError(f"{uri!a}: the address has characters that are no Unicode text") from None
+        raise InputError(f"{uri!a}: the address is not valid Unicode text") from None

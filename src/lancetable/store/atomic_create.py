@@ -1,11 +1,11 @@
-"""How does a file get a name that must not exist yet, all of its content in it from the start.
+"""Create files atomically: a new name appears with its full content or not at all.
 
-Linux has files without a name. Such a file is filled and then linked to its name: one change of the
-folder, and nothing is left of a writer that dies before. Elsewhere the file has another name until
-it is complete; then it is linked to its own, or renamed where there are no hard links.
+Linux has files without a name. Such a file is written and then linked to its name: one change of
+the folder, and a writer that dies before leaves nothing behind. Elsewhere the file has a temporary
+name until it is complete; then it is linked to its own name, or renamed without hard links.
 
-Python's own rename replaces what stands under the new name. Linux and macOS have a call that does
-not; it is one step for the file system, so nobody ever sees the name with half a content.
+Python's own rename replaces an existing file. Linux and macOS have a call that does not; it is one
+step for the file system, so no reader sees the name with incomplete content.
 
 ========  ======================  ==================================
 system    call                    flag
@@ -26,7 +26,7 @@ from lancetable.store.base import Bytes
 _NAMELESS: int = getattr(os, "O_TMPFILE", 0)
 _WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EOPNOTSUPP}
 _CANNOT_NAME = {*_WITHOUT_LINKS, errno.ENOENT, errno.EXDEV, errno.EACCES, errno.EINVAL}
-"""What a link to an open file answers where that cannot be done, or where there is no ``/proc``."""
+"""Errors of linking an open file where that is not supported, or where ``/proc`` is missing."""
 _CURRENT_FOLDER = -100
 _LINUX_NO_REPLACE = 1
 _MACOS_EXCLUSIVE = 4
@@ -34,22 +34,22 @@ _MACOS_EXCLUSIVE = 4
 CANNOT = frozenset(
     {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.ENOTTY}
 )
-"""What systems answer that have no such call for this file system."""
+"""Errors that mean that the file system does not support such a rename."""
 
 
 class NotNamedError(OSError):
-    """The content of a file could not be written, so that the file never got its name."""
+    """Raised when the content of a file could not be written; its name was not created."""
 
 
 def create_if_absent(full: str, content: bytes, *, is_durable: bool) -> bool:
-    """Create a file under a name that must be free, by way of a file without a name.
+    """Create a file under a name that must be free, using a file without a name.
 
-    Returns ``False`` when this system or file system has none, or cannot name them.
+    Return ``False`` when the system or file system has no such files or cannot link them.
 
     Raises:
         FileExistsError: there is such a file.
-        NotNamedError: the content could not be written, so that nothing was named.
-        OSError: naming failed, and what it did is to be found out.
+        NotNamedError: the content could not be written; no file was created.
+        OSError: linking failed; the caller must check whether the file exists.
     """
     if not _NAMELESS:
         return False
@@ -64,7 +64,7 @@ def create_if_absent(full: str, content: bytes, *, is_durable: bool) -> bool:
                 os.fsync(descriptor)
         except OSError as cause:
             raise NotNamedError(cause.errno, cause.strerror) from cause
-        # Python follows the link to the open file only when it is given a folder, needed or not.
+        # Python follows the link to the open file only when a folder descriptor is passed.
         os.link(f"/proc/self/fd/{descriptor}", full, src_dir_fd=descriptor, follow_symlinks=True)
     except OSError as cause:
         if isinstance(cause, NotNamedError) or cause.errno not in _CANNOT_NAME:

@@ -1,4 +1,4 @@
-"""What the rest of the library expects of a place that keeps bytes."""
+"""Protocols of stores and files that the rest of the library relies on."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -8,11 +8,11 @@ from lancetable.store.ranges import ByteRange
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 Credentials: TypeAlias = Callable[[], Mapping[str, Any]]
-"""Gives credentials anew; ``credentials.py`` tells what they look like."""
+"""Returns fresh credentials; ``credentials.py`` describes the format."""
 
 
 def too_large(size: int, most: int, place: str) -> CorruptError:
-    """Return the error of a small object that is not small."""
+    """Return the error of an object that exceeds its size limit."""
     return CorruptError(f"has {size} bytes, expected at most {most}", path=place)
 
 
@@ -43,7 +43,7 @@ class ReadableFile(Protocol):
 
 
 class WritableFile(Protocol):
-    """A new object in the making; it counts as written only once it is closed."""
+    """A new object being written; it exists only once it is closed."""
 
     def write(self, parts: Sequence[Bytes]) -> None:
         """Add bytes at the end."""
@@ -54,7 +54,7 @@ class WritableFile(Protocol):
         ...
 
     def abort(self) -> None:
-        """Give up and remove what was written."""
+        """Abort and remove what was written."""
         ...
 
 
@@ -68,7 +68,7 @@ class Store(Protocol):
 
     @property
     def width(self) -> int:
-        """How many requests are worth having under way at once: 1 where bytes are at hand."""
+        """Useful number of concurrent requests: 1 where bytes are local."""
         ...
 
     def open(self, path: str, *, size: int | None = None) -> ReadableFile:
@@ -80,7 +80,7 @@ class Store(Protocol):
         ...
 
     def read(self, path: str, *, most: int | None = None) -> bytes:
-        """Return the whole content of one object, which has at most so many bytes.
+        """Return the whole content of one object of at most ``most`` bytes.
 
         Raises:
             FileNotFoundInStoreError: there is no such object.
@@ -89,7 +89,7 @@ class Store(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Say whether there is such an object."""
+        """Return whether the object exists."""
         ...
 
     def list(self, prefix: str) -> Iterator[Entry]:
@@ -104,7 +104,7 @@ class Store(Protocol):
     def first(self, prefix: str) -> Sequence[Entry] | None:
         """Return the first objects of a folder in the order of their names, found by one request.
 
-        ``None`` when the store lists in no order, and the folder has more than it tells at once.
+        ``None`` when the store lists in no order and the folder has more than one page.
         """
         ...
 
@@ -113,27 +113,27 @@ class Store(Protocol):
         ...
 
     def put(self, path: str, content: bytes) -> None:
-        """Write an object, replacing one that is there; readers see the old or the new bytes."""
+        """Write or replace an object; readers see either the old or the new bytes."""
         ...
 
     def put_loosely(self, path: str, content: bytes) -> None:
-        """Write a short object that is only a hint: it may be seen half written or get lost.
+        """Write a short object that is only a hint: it may be lost, or be read when half written.
 
         The content must not be shorter than that of the object it replaces.
         """
         ...
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        """Write an object that must not be there yet: of many writers exactly one succeeds.
+        """Write an object that must not exist yet: of many writers exactly one succeeds.
 
         Raises:
             ExistsError: there is such an object; nothing was written.
-            StoreError: it failed; whether the object is there must be found out.
+            StoreError: it failed; the caller must check whether the object exists.
         """
         ...
 
     def copy(self, source: str, target: str) -> None:
-        """Write an object with the content of another, replacing one that is there.
+        """Copy an object, replacing an existing target.
 
         Raises:
             FileNotFoundInStoreError: there is no such source.
@@ -141,14 +141,14 @@ class Store(Protocol):
         ...
 
     def require_atomic_creation(self) -> None:
-        """Make sure that :meth:`put_if_absent` keeps its promise, before a table relies on it.
+        """Verify that :meth:`put_if_absent` is atomic, before a table relies on it.
 
         Raises:
             UnsupportedError: several writers could succeed.
-            StoreError: it could not be found out, or nothing can be written here.
+            StoreError: the check failed, or the store is not writable.
         """
         ...
 
     def delete(self, path: str) -> None:
-        """Remove an object; nothing happens when it is not there."""
+        """Remove an object if it exists."""
         ...

@@ -1,10 +1,9 @@
 """A cache of immutable files on a local disk, shared by all processes that name its folder.
 
 Files are kept in blocks. A block is a file of its own: its bytes, then a checksum of four bytes,
-little-endian. It appears under its name by one rename, whole, so readers need no lock; one that is
-missing, cut or damaged is simply fetched again. When the cache is full the blocks that were used
-longest ago are removed. Only files with the names of blocks are ever removed, so that a folder with
-other files in it loses none of them.
+little-endian. One rename puts the complete file in place, so readers need no lock; a block that is
+missing, truncated or damaged is fetched again. When the cache is full, the least recently used
+blocks are removed. Only files with the names of blocks are removed; other files in the folder stay.
 """
 
 import contextlib
@@ -25,19 +24,19 @@ from lancetable.store.ranges import ByteRange
 BLOCK = 256 * 1024
 _CHECKSUM = 4
 _MUTABLE = ("_versions/", "_refs/")
-"""Names that may mean other bytes when a table is made anew in the same place."""
+"""Names whose content may differ after a table is recreated in the same place."""
 
 _BLOCK_NAME = re.compile(r"[0-9a-f]{40}-[0-9]+")
 _STAGED_NAME = re.compile(r"\.[0-9a-f]{32}")
 _STAGED_SECONDS = 3600.0
-"""The age from which on a block that never got its name was left by a process that died."""
+"""Temporary blocks older than this were left by a process that died."""
 
 _caches: dict[tuple[str, int], "DiskCache"] = {}
 _lock = threading.Lock()
 
 
 def is_cacheable(path: str) -> bool:
-    """Say whether an object keeps its bytes as long as it has its name."""
+    """Return whether the content of an object never changes."""
     return not path.startswith(_MUTABLE)
 
 
@@ -57,7 +56,7 @@ class DiskCache:
         self._guard = threading.Lock()
 
     def read(self, name: str, size: int) -> bytes | None:
-        """Return a block of so many bytes, if it is there and sound."""
+        """Return a block of ``size`` bytes, or ``None`` when it is missing or damaged."""
         path = self._path(name)
         try:
             content = path.read_bytes()
@@ -73,7 +72,7 @@ class DiskCache:
         return block
 
     def write(self, name: str, block: memoryview) -> None:
-        """Keep a block; a disk that refuses is no reason to fail."""
+        """Store a block; errors of the disk are ignored."""
         path = self._path(name)
         staged = path.with_name(f".{uuid4().hex}")
         try:
@@ -92,7 +91,7 @@ class DiskCache:
         return self._folder / name[:2] / name
 
     def _account(self, written: int) -> None:
-        """Look at the folder now and then: after each sixteenth of what it may hold."""
+        """Check the size of the folder whenever a sixteenth of the limit was written."""
         with self._guard:
             self._unchecked += written
             if self._unchecked < self._most // 16:
@@ -127,7 +126,7 @@ class DiskCache:
 
 
 class CachedFile:
-    """A file whose blocks are looked for on the disk first."""
+    """A file whose blocks are read from the disk cache first."""
 
     __slots__ = ("_cache", "_file", "_name", "size")
 

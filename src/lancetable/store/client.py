@@ -1,9 +1,9 @@
 """Clients of object stores: one set per bucket and settings, shared by all tables in a process.
 
-A client keeps its connections open, so that a table that is opened again does not begin with
-handshakes. The least recently used clients are forgotten when there are many, as with tokens that
-change every hour. The threads that serve clients do not survive a fork, so a process that was
-forked after the first request is told so instead of waiting forever.
+A client keeps its connections open, so that reopening a table needs no handshakes. The least
+recently used clients are dropped when there are many, as with tokens that change every hour. The
+threads of the clients do not survive a fork, so a process that was forked after the first request
+gets an error instead of waiting forever.
 """
 
 import os
@@ -29,13 +29,13 @@ Client: TypeAlias = Any
 
 MOST_CONNECTIONS = 64
 LARGE_BODY = MiB
-"""Bodies above this are sent without a limit for the first byte of the answer."""
+"""Larger bodies are sent without a timeout for the first byte of the answer."""
 _FIRST_PAUSE = timedelta(milliseconds=100)
 _LONGEST_PAUSE = timedelta(seconds=5)
 _MANY = 1000
-"""Repetitions of a client that is bounded by time alone."""
+"""Retry limit of a client that is bounded by time alone."""
 _VARIABLES = ("AWS_", "AZURE_", "GOOGLE_")
-"""How the names of variables begin that clients read."""
+"""Prefixes of the environment variables that clients read."""
 
 _connections: "OrderedDict[object, Connection]" = OrderedDict()
 _numbers = count()
@@ -47,10 +47,9 @@ _owner: int | None = None
 class Connection:
     """The clients of one bucket.
 
-    ``client`` and ``slow`` make each request once, so that the caller knows what became of every
-    attempt. ``slow`` has no limit for the first byte of an answer, which would include the time
-    that sending a large body takes. ``uploader`` repeats requests itself: it sends uploads of many
-    parts.
+    ``client`` and ``slow`` send each request once, so that the caller sees the result of every
+    attempt. ``slow`` has no timeout for the first byte of an answer, which would include the time
+    for sending a large body. ``uploader`` retries requests itself; it sends multipart uploads.
     """
 
     __slots__ = ("_address", "_credentials", "_made", "client", "endpoint", "number", "settings")
@@ -66,7 +65,7 @@ class Connection:
         check_endpoint(address, settings, self.endpoint)
         self.client: Client = _made(address, settings, credentials)
         self.number = next(_numbers)
-        """Tells this connection apart from all others of the process, also from forgotten ones."""
+        """Identifies this connection among all of the process, including dropped ones."""
 
     @property
     def is_memory(self) -> bool:
@@ -80,7 +79,7 @@ class Connection:
 
     @property
     def uploader(self) -> Client:
-        """The client for uploads of many parts."""
+        """The client for multipart uploads."""
         return self._lazily("uploader", is_slow=True, repeats=True)
 
     def client_for(self, body: int) -> Client:
@@ -108,10 +107,10 @@ def connection_of(
     """Return the clients of a bucket, and the settings they were made with.
 
     Raises:
-        InputError: a setting is not known or has a value that cannot be.
+        InputError: a setting is unknown or has an invalid value.
     """
     check_process()
-    # A web server is one place whatever the folder, and so is a bucket.
+    # All folders of a web server or bucket share one connection.
     given = (frozenset(options.items()), credentials, _environment())
     key = (address[:2], address.account, given)
     with _lock:
@@ -125,7 +124,7 @@ def connection_of(
 
 
 def _forget_oldest() -> None:
-    """Forget what was not used for long; contents of ``memory://`` exist nowhere else and stay."""
+    """Drop clients that were not used lately, but keep ``memory://``, which holds the only copy."""
     spare = len(_connections) - MOST_CONNECTIONS
     if spare <= 0:
         return
@@ -135,7 +134,7 @@ def _forget_oldest() -> None:
 
 
 def check_process() -> None:
-    """Return quietly in the process that made the first request, which a fork of it is not.
+    """Check that this process was not forked after its first request.
 
     Raises:
         UnsupportedError: this process was forked from one that had used an object store.
@@ -146,12 +145,12 @@ def check_process() -> None:
     elif _owner != os.getpid():
         raise UnsupportedError(
             "this process was forked from one that had used an object store, and clients do not "
-            "survive that; start processes by 'spawn', or fork before the first request"
+            "survive a fork; use the start method 'spawn', or fork before the first request"
         )
 
 
 def _environment() -> frozenset[tuple[str, str]]:
-    """Return the part of the environment that clients read; another one needs another client."""
+    """Return the environment variables that clients read; other values need another client."""
     return frozenset(item for item in os.environ.items() if item[0].startswith(_VARIABLES))
 
 
@@ -170,7 +169,7 @@ def _made(
     if account:
         config.setdefault("account_name", account)
     if service is Service.S3:
-        # Objects are removed one by one, and not every service knows the request for many.
+        # Objects are removed one by one; not every service supports bulk deletion.
         config.setdefault("disable_bulk_delete", "true")
     asked = _asked(settings, is_slow=is_slow, repeats=repeats)
     if allows_http(address, settings):
@@ -217,7 +216,7 @@ def _milliseconds(seconds: float) -> str:
 
 
 def _store_class(service: Service) -> Any:  # noqa: ANN401
-    # Only those who use object stores load the client library.
+    # Imported lazily: only object stores need the client library.
     from obstore import store  # noqa: PLC0415
 
     kinds = {

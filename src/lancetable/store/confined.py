@@ -1,9 +1,9 @@
-"""Links below the root of a local table, which may lead anywhere.
+"""Check links below the root of a local table, which may point anywhere.
 
-The root itself may be reached through links: its address was chosen by the user. What lies below it
-was made by whoever made the table, so a link there is followed, for reading as for writing, only
-when it leads to a place that is allowed by name. Folders are looked at once per store for reading,
-and each time for writing.
+The root itself may be reached through links: its address was chosen by the user. Links below it
+were made by the writer of the table, so they are followed, for reading as for writing, only to a
+place that is allowed by name. Folders are checked once per store for reading, and each time for
+writing.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import TypeAlias
 from lancetable.errors import InputError
 
 Paths: TypeAlias = Callable[[], Sequence[str]]
-"""Gives the folders that links may lead to; most tables have no links and never ask."""
+"""Returns the folders that links may point to; called only when a table has links."""
 
 
 class Confined:
@@ -33,9 +33,9 @@ class Confined:
         self._checked: set[str] = set()
 
     def check(self, folder: str, *, anew: bool = False) -> None:
-        """Return quietly when a folder of the store is reached without a link, or may be.
+        """Check that the path of a folder has no links except to allowed places.
 
-        ``anew`` looks again at a folder that was found good, as it may have been replaced since.
+        ``anew`` repeats the check for a folder that passed, as it may have been replaced since.
 
         Raises:
             InputError: a part of its path is a link to a place that is not allowed by name.
@@ -50,17 +50,17 @@ class Confined:
             try:
                 status = os.lstat(path)
             except (OSError, ValueError):
-                # It is not there yet, or whoever uses it will be told why not.
+                # It does not exist yet, or using it raises its own error.
                 return
             if stat.S_ISLNK(status.st_mode):
                 self.target(path)
         self._checked.add(folder)
 
     def target(self, link: str) -> str:
-        """Return where a link leads.
+        """Return the target of a link.
 
         Raises:
-            InputError: that place is not allowed by name.
+            InputError: the target is not allowed by name.
         """
         real = os.path.realpath(link)
         for allowed in self._allowed() if self._allowed else ():

@@ -1,8 +1,7 @@
-"""How do the bytes of an immutable object get to another place.
+"""Copy or hard-link immutable objects between stores.
 
-A copy has bytes of its own. Sharing gives the same bytes a second name where the file system can
-do that, which takes no room and hardly any time, and copies where it cannot: removing one name
-leaves the other.
+A copy has its own bytes. Sharing adds a hard link where the file system supports it, which takes
+no space and little time, and copies otherwise. Removing one name leaves the other.
 """
 
 import os
@@ -51,6 +50,6 @@ def share_object(source: Store, path: str, target: Store, to: str) -> None:
                 os.link(given, full)
                 return
         except OSError:
-            # No links here, another disk, the source is gone, or the name is taken: copying tells.
+            # No links, another disk, no source, or a taken name: copying raises the right error.
             pass
     copy_object(source, path, target, to)

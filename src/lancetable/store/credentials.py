@@ -1,4 +1,4 @@
-"""Who asks for credentials when those in use are about to expire.
+"""Credential providers: functions that are called before credentials expire.
 
 A provider is a function without arguments. It returns a mapping with the names of ``settings.py``
 (``aws_access_key_id``, ``azure_storage_sas_token``, …) and, when they do not last, ``expires_at``:
@@ -33,12 +33,12 @@ def named_provider(name: str) -> Credentials:
             f"the credential provider {name!r} cannot be found; name it as 'module:function'"
         ) from cause
     if not callable(found):
-        raise InputError(f"the credential provider {name!r} is no function")
+        raise InputError(f"the credential provider {name!r} is not callable")
     return found  # type: ignore[no-any-return]
 
 
 class Asked:
-    """A provider in the shape the client library of a service wants."""
+    """A credential provider adapted to the client library of a service."""
 
     __slots__ = ("provider", "service")
 
@@ -47,7 +47,7 @@ class Asked:
         self.service = service
 
     def __call__(self) -> dict[str, object]:
-        """Ask the provider and translate what it says."""
+        """Call the provider and translate its result."""
         given = dict(self.provider())
         expires = _expiry(given)
         named = {name: str(value) for name, value in given.items() if name not in _TIMES}
@@ -62,7 +62,7 @@ def _expiry(given: Mapping[str, Any]) -> datetime | None:
     if when is None or (isinstance(when, datetime) and when.tzinfo is not None):
         return when
     raise InputError(
-        f"the credential provider said expires_at={when!r}; give a datetime with a time zone"
+        f"the credential provider returned expires_at={when!r}; it must have a time zone"
     )
 
 
@@ -89,13 +89,13 @@ def _azure(said: Mapping[str, str]) -> dict[str, object]:
 
 
 def _nobody(_: Mapping[str, str]) -> dict[str, object]:
-    raise InputError("this kind of store takes no credential provider")
+    raise InputError("this kind of store does not support a credential provider")
 
 
 def _need(said: Mapping[str, str], *names: str) -> None:
     missing = [name for name in names if name not in said]
     if missing:
-        raise InputError(f"the credential provider did not say {' and '.join(missing)}")
+        raise InputError(f"the credential provider did not return {' and '.join(missing)}")
 
 
 _SHAPES: dict[Service, Callable[[Mapping[str, str]], dict[str, object]]] = {

@@ -10,7 +10,8 @@ attribute      type  content
 ``size``       N     bytes of the manifest
 =============  ====  =========================================================
 
-The bucket is no part of the key: two tables in folders of one name need two DynamoDB tables.
+The bucket is not part of the key: tables in equally named folders of two buckets need two DynamoDB
+tables.
 """
 
 import os
@@ -32,7 +33,7 @@ _PRESENT = "attribute_exists(base_uri) AND attribute_exists(version)"
 _KEYS = [("base_uri", "HASH"), ("version", "RANGE")]
 
 _RETRIES = 10
-"""With the growing pauses of boto3, about a minute."""
+"""About a minute with the backoff of boto3."""
 MOST_CLIENTS = 64
 
 _clients: OrderedDict[object, Any] = OrderedDict()
@@ -67,7 +68,7 @@ class DynamoManifests:
     def put_if_absent(self, base: str, entry: ManifestEntry) -> None:
         """Record a version; the condition lets one writer do so."""
         if not self._put(base, entry, _ABSENT):
-            raise ExistsError(f"{base}: version {entry.version} is recorded already")
+            raise ExistsError(f"{base}: version {entry.version} is already recorded")
 
     def put_if_present(self, base: str, entry: ManifestEntry) -> None:
         """Record another path for a version."""
@@ -120,7 +121,7 @@ class DynamoManifests:
     def _refusal(self, cause: Any, code: str) -> StoreError:  # noqa: ANN401
         answer = cause.response.get("ResponseMetadata", {})
         status = answer.get("HTTPStatusCode", 500)
-        # A request that was sent before, and got no answer, may have been carried out.
+        # An earlier attempt that got no answer may have been carried out.
         is_certain = 400 <= status < 500 and not answer.get("RetryAttempts", 0)
         if code == "ResourceNotFoundException":
             text = (
@@ -216,7 +217,7 @@ def _made(options: Mapping[str, str], credentials: Credentials | None) -> Any:  
 
 
 def _refreshing(credentials: Credentials) -> Any:  # noqa: ANN401
-    """Return a session that asks the provider again before its credentials expire."""
+    """Return a session that calls the provider again before its credentials expire."""
     import boto3  # noqa: PLC0415
     from botocore.credentials import RefreshableCredentials  # noqa: PLC0415
     from botocore.session import get_session  # noqa: PLC0415

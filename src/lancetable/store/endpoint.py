@@ -41,19 +41,19 @@ def endpoint_of(service: Service, config: Mapping[str, str]) -> str:
 
 
 def _google_endpoint(config: Mapping[str, str]) -> str:
-    """Return the endpoint that a service account names, as those for emulators do."""
+    """Return the endpoint in a service account, as used for emulators."""
     text = config.get("service_account_key") or os.environ.get("GOOGLE_SERVICE_ACCOUNT_KEY", "")
     file = config.get("service_account") or os.environ.get("GOOGLE_SERVICE_ACCOUNT", "")
     try:
         account = json.loads(text or Path(file).read_text(encoding="utf-8")) if text or file else {}
     except (OSError, ValueError):
-        return ""  # the client library says what is wrong with it
+        return ""  # the client library reports the error
     found = account.get("gcs_base_url") if isinstance(account, dict) else None
     return found if isinstance(found, str) else ""
 
 
 def allows_http(address: Address, settings: Settings) -> bool:
-    """Say whether requests may go without encryption because the user named such an endpoint."""
+    """Return whether the user named an endpoint without encryption."""
     endpoint = endpoint_of(address.service, settings.config)
     return endpoint.startswith("http:") or address.bucket.startswith("http:")
 
@@ -62,15 +62,15 @@ def check_endpoint(address: Address, settings: Settings, endpoint: str) -> None:
     """Check that an endpoint that was named can be used.
 
     Raises:
-        InputError: it is no address, or not one for this bucket.
+        InputError: it is not a valid address, or not one for this bucket.
     """
     if not endpoint:
         return
     found = _URL.fullmatch(endpoint)
     if found is None:
         raise InputError(
-            f"the endpoint {quoted(endpoint)!r} is no address; write it with its scheme, such as "
-            "https://host or http://localhost:9000"
+            f"the endpoint {quoted(endpoint)!r} is not a valid address; write it with its scheme, "
+            "such as https://host or http://localhost:9000"
         )
     if (
         endpoint.startswith("http:")

@@ -1,8 +1,8 @@
 """Translate errors of the client library into errors of this library.
 
-The client library gives long texts that hold the answer of the service. The status and the code in
-it tell the cause; each known cause has one sentence that says what to set. The text goes on with
-details of the connection, which tell whether the request was sent at all.
+The client library raises long texts that contain the answer of the service. Its status and code
+identify the cause; each known cause has one sentence that names the setting to change. The text
+continues with details of the connection, which show whether the request was sent at all.
 """
 
 import re
@@ -21,11 +21,11 @@ _KIND = re.compile(r"HttpError \{\s+kind: (\w+)")
 _REASON = re.compile(r'(?:message|error): "([^"]*)"')
 _RETRIES = re.compile(r"\bretries: (\d+),")
 _CALLER = re.compile(r"(?i)user|account|access_?key|auth")
-"""Occurs in codes of an answer 404 that mean the caller, not the object."""
+"""Occurs in codes of an answer 404 that concern the caller, not the object."""
 _DETAILS = "\n\nDebug source"
 _PROVIDER = "credential provider"
 _METADATA = "169.254.169.254"
-"""Where a machine in a cloud is asked for credentials when none were given."""
+"""The host that provides the credentials of a cloud machine when none were given."""
 _NO_CREDENTIALS = (
     "no credentials were found; set them in storage_options or in the environment, or set "
     "skip_signature=true to read public data"
@@ -33,14 +33,14 @@ _NO_CREDENTIALS = (
 _ANONYMOUS = "skip_signature=true allows reading only; set credentials to write"
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 _REFUSED = frozenset({429})
-"""Transient answers that say that nothing was done."""
+"""Transient answers that mean that nothing was done."""
 _UNKNOWN_HOST = "Name or service not known"
 _LONGEST = 20_000
-"""Characters of an error's text that are looked at."""
+"""Number of characters of an error's text that are examined."""
 
 
 class Verb(Enum):
-    """What a request does, and the permissions it needs on S3, Google and Azure."""
+    """Kinds of requests, with the permissions they need on S3, Google and Azure."""
 
     READ = ("reading", "s3:GetObject", "storage.objects.get", "Read")
     LIST = ("listing", "s3:ListBucket", "storage.objects.list", "List")
@@ -55,7 +55,7 @@ class Verb(Enum):
         return self not in {Verb.READ, Verb.LIST}
 
     def permission(self, place: str) -> str:
-        """Return the permission that the service of an address asks for."""
+        """Return the permission that the service of an address requires."""
         _, s3, google, azure = self.value
         scheme = place.partition("://")[0]
         if scheme.startswith("s3"):
@@ -63,7 +63,7 @@ class Verb(Enum):
         return google if scheme in {"gs", "gcs"} else azure
 
 
-# Causes that a service names itself, and what helps; the first that is found counts.
+# Causes that a service names, and the remedy; the first match counts.
 _EXPIRED = "the credentials have expired; get new ones, or pass a credential provider"
 _REGION = "the bucket is in another region; set aws_region to it"
 _NO_BUCKET = "there is no such bucket; check its name, the region and the endpoint"
@@ -85,7 +85,7 @@ _CAUSES = {
         "azure_storage_account_key or azure_storage_sas_token"
     ),
     "AuthorizationFailure": (
-        "the account does not let this caller in; check azure_storage_account_key or "
+        "the account rejects this caller; check azure_storage_account_key or "
         "azure_storage_sas_token, and the firewall of the account"
     ),
     "InvalidAuthenticationInfo": "the token is not valid or has expired; get a new one",
@@ -96,20 +96,20 @@ _CAUSES = {
 _DENIED = frozenset({"AccessDenied", "AuthorizationPermissionMismatch"})
 _STATUSES = {
     301: _REGION,
-    401: "the service does not know the caller; set credentials in storage_options",
+    401: "the service does not recognise the caller; set credentials in storage_options",
 }
 _MISSING = frozenset({"NoSuchKey", "BlobNotFound", "ResourceNotFound", "NotFound", ""})
-"""Codes of an answer 404 that mean the object itself."""
+"""Codes of an answer 404 that concern the object itself."""
 
 
 class Refusal(NamedTuple):
-    """What is known about a failed request."""
+    """A failed request: status, code and details of the answer."""
 
     status: int | None
     code: str
     text: str
     kind: str = ""
-    """How a request without an answer failed, in the words of the client library."""
+    """The client library's name for the failure of a request without an answer."""
     details: str = ""
 
     @property
@@ -131,7 +131,7 @@ class Refusal(NamedTuple):
 
 
 def is_client_error(cause: BaseException) -> bool:
-    """Say whether an exception comes from the client library, whose panics are no Exception."""
+    """Return whether an exception comes from the client library; its panics are BaseExceptions."""
     if isinstance(cause, MemoryError):
         return False
     return isinstance(cause, Exception) or type(cause).__name__ == "PanicException"
@@ -162,7 +162,7 @@ def translated(
     refusal = read_refusal(cause)
     kind = type(cause).__name__
     if kind == "AlreadyExistsError":
-        return ExistsError(f"{place}: there is such an object already")
+        return ExistsError(f"{place}: the object already exists")
     is_missing = isinstance(cause, FileNotFoundError) or kind == "NotFoundError"
     is_object = refusal.code not in _CAUSES and not _CALLER.search(refusal.code)
     if is_missing and is_object and verb not in {Verb.WRITE, Verb.CREATE}:
@@ -177,14 +177,14 @@ def translated(
     what = quoted(told.group(1) if told else refusal.text.rpartition(" - ")[2])
     named = f" ({refusal.code})" if refusal.code and refusal.code not in what else ""
     certain = not refusal.is_transient
-    hint = "" if certain else "; it was tried again in vain, try later"
+    hint = "" if certain else "; retries also failed, try again later"
     return StoreError(
         f"{place}: the store answered {refusal.status}, {what}{named}{hint}", is_certain=certain
     )
 
 
 def _advice(refusal: Refusal, place: str, verb: Verb, caller: Caller) -> str | None:
-    """Say what helps, when the cause is known; then it is certain that nothing was done."""
+    """Return the remedy when the cause is known; then it is certain that nothing was done."""
     if _PROVIDER in refusal.text:
         told = refusal.text.partition(_PROVIDER)[2].strip(" :\n").partition("\n")[0]
         return f"the credential provider failed: {quoted(told)}"
@@ -212,7 +212,7 @@ def _advice(refusal: Refusal, place: str, verb: Verb, caller: Caller) -> str | N
 
 
 def _unauthorised(caller: Caller) -> str | None:
-    """Say what is wrong with how requests are authorised, when the settings tell."""
+    """Describe what is wrong with the authorisation, when the settings show it."""
     if caller.is_anonymous:
         return (
             "the store refuses requests without a signature; set credentials instead of "
@@ -236,7 +236,7 @@ def _connection(refusal: Refusal) -> str:
             "the bucket name and the endpoint"
         )
     if "builder error" in refusal.text:
-        return "the endpoint is no https address; set allow_http=true to allow http"
+        return "the endpoint is not an https address; set allow_http=true to allow http"
     reason = _REASON.search(refusal.details)
     why = reason.group(1) if reason else refusal.kind
     if _UNKNOWN_HOST in refusal.details:

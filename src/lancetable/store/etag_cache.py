@@ -1,7 +1,7 @@
-"""Small objects that were read before, kept with the tag by which the service tells contents apart.
+"""Cache small objects by the entity tag of their content.
 
-A listing names the tag of each object. When it is the tag of what was read before, the bytes are
-the same and need not be fetched again; so a table that is opened again costs one request.
+A listing contains the tag of each object. When the tag is unchanged, the bytes are the same and are
+not fetched again, so reopening a table costs one request.
 """
 
 import threading
@@ -12,7 +12,7 @@ LARGEST = MOST_BYTES // 8
 
 
 class Kept:
-    """Contents by key and tag, the least recently used forgotten first."""
+    """Contents by key and tag; the least recently used are dropped first."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = most
@@ -27,7 +27,7 @@ class Kept:
             self._bytes = 0
 
     def find(self, key: object, tag: str) -> bytes | None:
-        """Return the content of an object if it is the one with this tag."""
+        """Return the content of an object if its tag matches."""
         with self._lock:
             found = self._contents.get(key)
             if found is None or found[0] != tag:

@@ -1,8 +1,8 @@
-"""Byte ranges over a network: few requests, all of a round at once, repeated when they fail.
+"""Fetch byte ranges over a network: few requests, sent concurrently, retried when they fail.
 
 Neighbours are merged when the hole between them is cheaper to read than another request; large
-ranges are divided, so that several connections carry them. Requests of all threads share one pool,
-which bounds how many are under way.
+ranges are divided over several connections. Requests of all threads share one pool, which bounds
+their number.
 """
 
 import os
@@ -35,7 +35,7 @@ def pool_of(size: int) -> ThreadPoolExecutor:
 def fetch_ranges(
     client: Client, key: str, ranges: Sequence[ByteRange], limits: Limits, place: str
 ) -> list[memoryview]:
-    """Return the bytes of each range of one object, in the order they were asked for.
+    """Return the bytes of each range of one object, in the order of ``ranges``.
 
     Raises:
         FileNotFoundInStoreError: there is no such object.
@@ -85,7 +85,7 @@ def _fetch(client: Client, key: str, block: ByteRange, limits: Limits, place: st
 
 
 def _too_short(place: str, stop: int) -> CorruptError:
-    return CorruptError(f"the object ends before byte {stop}, which it should have", path=place)
+    return CorruptError(f"the object is truncated: it ends before byte {stop}", path=place)
 
 
 def _cut(wanted: ByteRange, starts: Sequence[int], contents: Sequence[memoryview]) -> memoryview:

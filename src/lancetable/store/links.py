@@ -1,7 +1,7 @@
-"""Where do the folders of a store really lie, when links are followed.
+"""Resolve links in the folders of a store.
 
-A folder of a table may be a link to somewhere else. Reading through it is fine; removing files
-there is not, as they may belong to somebody else.
+A folder of a table may be a link to another place. Files are read through it but never removed
+there, as they may belong to somebody else.
 """
 
 import contextlib
@@ -13,13 +13,13 @@ from lancetable.store.local import LocalStore
 
 
 def real_root(store: Store) -> str:
-    """Return what tells the root of a store apart from all others."""
+    """Return the resolved root of a store, which identifies it."""
     local = _local(store)
     return store.root.rstrip("/") if local is None else os.path.realpath(local.root)
 
 
 def stays_inside(store: Store, folder: str) -> bool:
-    """Say whether a folder lies below the root of its store, with links followed."""
+    """Return whether a folder lies below the root of its store after resolving links."""
     local = _local(store)
     if local is None:
         return True
@@ -28,7 +28,7 @@ def stays_inside(store: Store, folder: str) -> bool:
 
 
 def remove_if_empty(store: Store, folder: str) -> None:
-    """Remove a folder that has no files any more, where folders are things of their own."""
+    """Remove an empty folder, in stores that have folders."""
     local = _local(store)
     if local is not None:
         with contextlib.suppress(OSError, InputError):

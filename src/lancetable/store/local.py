@@ -6,8 +6,8 @@ regular files are read, and links below the root are not followed (``confined.py
 
 Creating a file that must not exist yet is a hard link: the content is complete, without a name or
 under another, before the link makes it visible, and of many links to one name exactly one succeeds.
-Without hard links it is a rename that does not replace; without that too it is refused, as a name
-that is created first and filled afterwards stays behind half filled when the writer dies.
+Without hard links it is a rename that does not replace. Where that is missing too, creation fails:
+a file that is created first and written afterwards would stay incomplete when the writer dies.
 """
 
 import contextlib
@@ -36,12 +36,12 @@ from lancetable.store.opened import MemoryFile, large_file
 
 MAP_FROM_BYTES = 64 * 1024
 _ALWAYS_FITS = 1 << 30
-"""Up to this size it is not asked how much memory there is."""
+"""Up to this size the available memory is not checked."""
 _IS_LINK = {errno.ELOOP, errno.EMLINK}
 
 
 class Durability(Enum):
-    """When a write counts as done."""
+    """The point at which a write counts as done."""
 
     OS = "os"
     """Once the operating system has the bytes; a power cut may lose the last versions."""
@@ -128,7 +128,7 @@ class LocalStore:
             raise translated(cause, full) from cause
 
     def exists(self, path: str) -> bool:
-        """Say whether the file is there."""
+        """Return whether the file exists."""
         full = self.full(path)
         try:
             found = os.lstat(full)
@@ -141,7 +141,7 @@ class LocalStore:
         return not stat.S_ISDIR(found.st_mode)
 
     def list(self, prefix: str) -> Iterator[Entry]:
-        """Yield the files below a folder; nothing when the folder is not there."""
+        """Yield the files below a folder; nothing when the folder does not exist."""
         pending = [prefix.strip("/")]
         while pending:
             folder = pending.pop()
@@ -165,7 +165,7 @@ class LocalStore:
                         yield Entry(path, status.st_size, status.st_mtime)
 
     def _status(self, entry: "os.DirEntry[str]") -> os.stat_result | None:
-        """Return what an entry of a folder is; a link that is not followed is a file of its own."""
+        """Return the status of a folder entry; a link that is not followed counts as a file."""
         try:
             status = entry.stat(follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
@@ -178,7 +178,7 @@ class LocalStore:
         return status
 
     def first(self, prefix: str) -> None:
-        """Return nothing: folders have no order."""
+        """Return ``None``: folders have no order."""
 
     def create(self, path: str) -> WritableFile:
         """Start a new file, making its folder if needed."""
@@ -186,7 +186,7 @@ class LocalStore:
         return LocalFile(full, create_new(full), is_durable=self._is_durable)
 
     def put(self, path: str, content: bytes) -> None:
-        """Write a file beside the name and move it there."""
+        """Write a temporary file and rename it."""
         full = self.full(path, anew=True)
         staged = self._stage(full, content)
         try:
@@ -199,8 +199,8 @@ class LocalStore:
     def put_loosely(self, path: str, content: bytes) -> None:
         """Write over a file in place.
 
-        Moving a new file over an old one makes some file systems wait for the disk, which takes
-        longer than all the rest of a small commit.
+        Renaming a new file over an old one makes some file systems wait for the disk, which takes
+        longer than the rest of a small commit.
         """
         full = self.full(path, anew=True)
         try:
@@ -217,14 +217,14 @@ class LocalStore:
                 raise translated(cause, full) from cause
             is_own = False
         if not is_own:
-            # A link, a pipe, or a second name of some other file: another file takes its name.
+            # A link, a pipe, or a hard link to another file: replace it instead of writing into it.
             self.put(path, content)
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        """Write a file without the name and give it the name in one step."""
+        """Write an unnamed or temporary file and link it to the name in one step."""
         full = self.full(path, anew=True)
         if os.path.lexists(full):
-            # Who loses a race mostly learns it here, before a file is made for nothing.
+            # Most losers of a race are detected here, before a file is written for nothing.
             raise taken(full)
         try:
             if not create_if_absent(full, content, is_durable=self._is_durable):
@@ -251,11 +251,11 @@ class LocalStore:
             remove(staged)
 
     def copy(self, source: str, target: str) -> None:
-        """Write a file with the content of another."""
+        """Copy a file."""
         self.put(target, self.read(source))
 
     def require_atomic_creation(self) -> None:
-        """Return quietly: a hard link is atomic."""
+        """Do nothing: a hard link is atomic."""
 
     def delete(self, path: str) -> None:
         """Remove a file."""
@@ -275,7 +275,7 @@ class LocalStore:
         return staged
 
     def _settle(self, full: str) -> None:
-        """Bring the folder entry to the disk."""
+        """Flush the folder entry to the disk."""
         if self._is_durable:
             try:
                 sync_folder(full)
@@ -284,7 +284,7 @@ class LocalStore:
 
 
 def _regular(descriptor: int, full: str) -> os.stat_result:
-    """Return what is known of an open file, which must be a file."""
+    """Return the status of an open file, which must be a regular file."""
     status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode):
         return status
@@ -302,7 +302,7 @@ def _memory() -> int:
 
 
 def _too_large_for_memory(full: str, size: int) -> ShortageError:
-    return ShortageError(f"{full}: has {size} bytes, and there is not enough memory to read it")
+    return ShortageError(f"{full}: not enough memory to read its {size} bytes")
 
 
 def _read_all(descriptor: int, length: int) -> bytes:

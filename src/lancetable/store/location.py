@@ -1,4 +1,4 @@
-"""Where a table lives: a picklable address that opens its store."""
+"""Picklable locations of tables, which open their stores."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ NO_OPTIONS: Mapping[str, str] = {}
 
 
 class TableLocation:
-    """A folder of files, local or in an object store; it is not changed once it is made.
+    """An immutable reference to a folder of files, local or in an object store.
 
-    ``credentials`` is asked for new credentials before those in use expire; ``allow`` names other
-    places that the table may lead to, beside those that the options name. A subclass adds what its
-    stores need. Written out, as every process that opens a table would wait for `dataclasses`.
+    ``credentials`` is called for new credentials before those in use expire; ``allow`` names other
+    places that the table may refer to, besides those in the options. A subclass adds what its
+    stores need. Not a dataclass, as importing `dataclasses` slows down opening a table.
     """
 
     def __init__(
@@ -59,10 +59,10 @@ class TableLocation:
 
     @property
     def access(self) -> Access:
-        """Where the table may lead: what was allowed by name, by options, and by the environment.
+        """The places the table may refer to, from ``allow``, the options and the environment.
 
         Raises:
-            InputError: an option has a value that cannot be.
+            InputError: an option has an invalid value.
         """
         return access_from(self.options, self.allow)
 
@@ -76,7 +76,7 @@ class TableLocation:
         path = _local_path(self.uri)
         if path is not None:
             return self._local(path)
-        # Only those who use an object store pay for its client.
+        # Imported lazily: only object stores need a client.
         from lancetable.store.objects import ObjectStore  # noqa: PLC0415
 
         return ObjectStore(self.uri, self.options, self.credentials)
@@ -90,7 +90,7 @@ class TableLocation:
         return LocalStore(path, self.durability, confined=confined, reads=reads)
 
     def _allowed_paths(self) -> list[str]:
-        """Return the local folders that links of the table may lead to."""
+        """Return the local folders that links of the table may point to."""
         allowed = self.access.allowed
         paths = [_local_path(one) for one in allowed if one != EVERYTHING]
         found = [path for path in paths if path is not None]
@@ -115,7 +115,7 @@ class TableLocation:
         return made
 
     def allowing(self, *uris: str) -> Self:
-        """Return the same location, whose table may also lead to these addresses."""
+        """Return the same location with more allowed addresses."""
         made = self.moved(self.uri)
         made.below = self.below
         made.allow = tuple(dict.fromkeys((*self.allow, *uris)))
@@ -139,7 +139,7 @@ class TableLocation:
         return TableLocation(uri, options, self.durability, credentials, self.allow)
 
     def followed(self, uri: str, what: str, *, is_raw: bool = False) -> "TableLocation":
-        """Return the location of a place that the table names, when it may be followed.
+        """Return the location of a place that the table refers to, when that is allowed.
 
         ``what`` is named in the message; ``is_raw`` when bytes of any file are read there.
 
@@ -194,7 +194,7 @@ def _local_path(uri: str) -> str | None:
     check_characters(uri)
     host, slash, path = rest.partition("/")
     if host not in {"", "localhost"} or not slash:
-        raise InputError(f"{uri}: a file address names no host; write file:///path")
+        raise InputError(f"{uri}: a file address must not name a host; write file:///path")
     return _checked(os.path.abspath(os.fsdecode(unquote_to_bytes(f"/{path}"))))  # noqa: PTH100
 
 
@@ -205,10 +205,10 @@ def _checked(path: str) -> str:
         InputError: no file can have this path.
     """
     if "\0" in path:
-        raise InputError(f"{path!a}: a path has no NUL character")
+        raise InputError(f"{path!a}: a path must not contain a NUL character")
     if not path.isascii():
         try:
             os.fsencode(path)
         except UnicodeEncodeError:
-            raise InputError(f"{path!a}: the path has characters that no file name has") from None
+            raise InputError(f"{path!a}: the path is not valid in this file system") from None
     return path

@@ -1,4 +1,4 @@
-"""External manifest stores: where a version is recorded when the object store cannot decide races.
+"""External manifest stores, which record versions when the object store cannot decide races.
 
 Such a store maps (base, version) to the path of a manifest. It must be able to create an entry that
 must not exist yet; everything else is bookkeeping. ``base`` is the folder of the table, and paths
@@ -11,7 +11,7 @@ from lancetable.errors import ExistsError
 
 
 class ManifestEntry(NamedTuple):
-    """Where the manifest of a version is: staged, with a random ending, or at its final name."""
+    """The path of a version's manifest: staged, with a random suffix, or final."""
 
     version: int
     path: str
@@ -20,7 +20,7 @@ class ManifestEntry(NamedTuple):
 
 @runtime_checkable
 class ManifestStore(Protocol):
-    """What a commit needs of an external manifest store."""
+    """The operations of an external manifest store that a commit uses."""
 
     def get(self, base: str, version: int) -> ManifestEntry | None:
         """Return the entry of a version, as the last write left it."""
@@ -34,14 +34,14 @@ class ManifestStore(Protocol):
         """Record a version; of many writers exactly one succeeds.
 
         Raises:
-            ExistsError: the version is recorded; by this call, if its request was repeated after
-                the answer was lost, so the caller has to look with which path.
+            ExistsError: the version is already recorded, possibly by this call if its request was
+                repeated after the answer was lost, so the caller must compare the path.
             StoreError: it failed; unless ``is_certain`` it may have been recorded.
         """
         ...
 
     def put_if_present(self, base: str, entry: ManifestEntry) -> None:
-        """Record another path for a version that is recorded; nothing happens when it is not."""
+        """Record another path for a version if it is recorded."""
         ...
 
     def delete(self, base: str) -> None:
@@ -57,15 +57,15 @@ class KeyValue(Protocol):
         ...
 
     def put_if_absent(self, key: str, value: str) -> bool:
-        """Set the value of a key that has none, and say whether this call did."""
+        """Set the value of a key that has none; return whether this call set it."""
         ...
 
 
 class KeyValueManifests:
     """An external manifest store on top of anything with ``get`` and ``put_if_absent``.
 
-    Entries are never changed: they go on naming the staged manifest, which readers look for only
-    while the final one is missing. The latest version is found from the object store, which is at
+    Entries are never changed: they keep the path of the staged manifest, which readers use only
+    while the final one is missing. The latest version is found in the object store, which is at
     most one version behind.
     """
 
@@ -80,13 +80,13 @@ class KeyValueManifests:
         return None if path is None else ManifestEntry(version, path)
 
     def latest(self, base: str) -> ManifestEntry | None:
-        """Return nothing: keys cannot be searched."""
+        """Return ``None``: keys cannot be searched."""
         return None
 
     def put_if_absent(self, base: str, entry: ManifestEntry) -> None:
         """Record a version."""
         if not self.pairs.put_if_absent(f"{base}/{entry.version}", entry.path):
-            raise ExistsError(f"{base}: version {entry.version} is recorded already")
+            raise ExistsError(f"{base}: version {entry.version} is already recorded")
 
     def put_if_present(self, base: str, entry: ManifestEntry) -> None:
         """Leave the entry as it is."""

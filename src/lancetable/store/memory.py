@@ -1,4 +1,4 @@
-"""A store that is a dictionary: for tests, and for tables that never touch a disk."""
+"""An in-memory store, for tests and for tables that are never written to a disk."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from lancetable.store.opened import MemoryFile
 
 
 class MemoryStore:
-    """Objects held in memory; stores below one another share them."""
+    """Objects held in memory, shared with the stores of subfolders."""
 
     lists_in_order = False
     width = 1
@@ -38,7 +38,7 @@ class MemoryStore:
         return content
 
     def exists(self, path: str) -> bool:
-        """Say whether there is such an object."""
+        """Return whether the object exists."""
         return path in self.objects
 
     def list(self, prefix: str) -> Iterator[Entry]:
@@ -49,7 +49,7 @@ class MemoryStore:
                 yield Entry(path, len(content), self._modified.get(path, 0.0))
 
     def first(self, prefix: str) -> None:
-        """Return nothing, as a folder does."""
+        """Return ``None``, as for local folders."""
 
     def create(self, path: str) -> WritableFile:
         """Start a new object."""
@@ -66,19 +66,19 @@ class MemoryStore:
         self.put(path, content)
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        """Write an object that must not be there yet."""
+        """Write an object that must not exist yet."""
         with self._lock:
             if path in self.objects:
-                raise ExistsError(f"{path}: there is such an object already")
+                raise ExistsError(f"{path}: the object already exists")
             self._modified[path] = time.time()
             self.objects[path] = bytes(content)
 
     def copy(self, source: str, target: str) -> None:
-        """Write an object with the content of another."""
+        """Copy an object."""
         self.put(target, self.read(source))
 
     def require_atomic_creation(self) -> None:
-        """Return quietly: a lock makes it atomic."""
+        """Do nothing: a lock makes it atomic."""
 
     def delete(self, path: str) -> None:
         """Remove an object."""
@@ -86,7 +86,7 @@ class MemoryStore:
 
 
 class _Draft:
-    """A new object in the making."""
+    """A new object being written."""
 
     def __init__(self, store: MemoryStore, path: str) -> None:
         self._store = store
@@ -104,7 +104,7 @@ class _Draft:
         self._store.put(self._path, b"".join(self._parts))
 
     def abort(self) -> None:
-        """Forget what was written."""
+        """Discard what was written."""
         self._parts.clear()
         if self._is_closed:
             self._store.delete(self._path)

@@ -1,4 +1,4 @@
-"""New local files, and what the errors of the operating system mean."""
+"""Create local files and translate errors of the operating system."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ BINARY = getattr(os, "OBINARY", 0)
 SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | BINARY
 """No link is followed, and a pipe without a reader or writer is opened without waiting for one."""
 MOST_PARTS = 512
-"""How many pieces of memory one system call may write; the usual limit is 1024."""
+"""Most buffers that one system call may write; the usual limit is 1024."""
 _SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT}
 """Out of descriptors, memory, disk space or quota: nothing is wrong with the file itself."""
 _REFUSALS = frozenset(
@@ -28,7 +28,7 @@ file system, it may have been carried out."""
 
 
 class LocalFile:
-    """A new file in the making."""
+    """A new file being written."""
 
     __slots__ = ("_descriptor", "_is_durable", "_path")
 
@@ -38,7 +38,7 @@ class LocalFile:
         self._is_durable = is_durable
 
     def write(self, parts: Sequence[Bytes]) -> None:
-        """Add bytes at the end; on failure nothing of the file stays."""
+        """Add bytes at the end; on failure remove the file."""
         try:
             for first in range(0, len(parts), MOST_PARTS):
                 write_all(self._descriptor, parts[first : first + MOST_PARTS])
@@ -61,7 +61,7 @@ class LocalFile:
             raise translated(cause, self._path) from cause
 
     def abort(self) -> None:
-        """Give up and remove what was written."""
+        """Abort and remove what was written."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -91,8 +91,8 @@ def create_new(full: str) -> int:
 def _reopened(full: str) -> int:
     """Open the empty file that a repeated request left: nobody else uses the name.
 
-    A network file system may repeat a request whose answer was lost, and report that its own file
-    is in the way.
+    A network file system may repeat a request whose answer was lost, and report that the file it
+    created itself already exists.
     """
     try:
         descriptor = os.open(full, os.O_WRONLY | SAFELY)
@@ -106,11 +106,11 @@ def _reopened(full: str) -> int:
 
 def taken(full: str) -> ExistsError:
     """Return the error of a name that is in use."""
-    return ExistsError(f"{full}: there is such a file already")
+    return ExistsError(f"{full}: the file already exists")
 
 
 def sync_folder(full: str) -> None:
-    """Bring the folder entry of a file to the disk."""
+    """Flush the folder entry of a file to the disk."""
     descriptor = os.open(full.rpartition("/")[0] or "/", os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -119,7 +119,7 @@ def sync_folder(full: str) -> None:
 
 
 def remove(full: str) -> None:
-    """Remove a file, if that can be done."""
+    """Remove a file, ignoring errors."""
     try:
         os.unlink(full)  # noqa: PTH108
     except OSError:
@@ -127,13 +127,13 @@ def remove(full: str) -> None:
 
 
 def translated(cause: OSError, path: str) -> FileNotFoundInStoreError | StoreError:
-    """Return the error of this library that an error of the operating system is."""
+    """Translate an error of the operating system."""
     if isinstance(cause, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
         return FileNotFoundInStoreError(f"{path}: there is no such file")
     return failure(cause, path, is_certain=cause.errno in _REFUSALS)
 
 
 def failure(cause: OSError, path: str, *, is_certain: bool) -> StoreError:
-    """Return the error of a file system that failed, or of a machine that ran out."""
+    """Return the error of a failed file system, or of exhausted resources."""
     kind = ShortageError if cause.errno in _SHORTAGES else StoreError
     return kind(f"{path}: {cause.strerror or cause}", is_certain=is_certain)

@@ -1,8 +1,8 @@
 """Object stores: S3, Google, Azure, web servers and the memory of this process, through obstore.
 
 Creating an object that must not exist yet is one conditional request, which the service decides.
-Such a request is repeated after an attempt without an answer: when the name turns out to be taken,
-the content there tells whether the first attempt took it.
+Such a request is repeated after an attempt without an answer: when the name is then taken, its
+content shows whether the first attempt succeeded.
 """
 
 import contextlib
@@ -32,14 +32,14 @@ from lancetable.store.settings import KiB, Limits, Service
 from lancetable.store.upload import Upload, put_whole
 
 PAGE = 1000
-"""How many names one request of a listing returns."""
+"""Number of names that one request of a listing returns."""
 WIDTH = 16
 """Enough to hide the time an answer takes; each of them may be divided further."""
 WHOLE_BELOW = 1024 * KiB
 """Files below this are fetched whole with the first of their ranges."""
 
 _PROBES = "_transactions/.probe-"
-"""How the objects begin by which conditional requests are tried."""
+"""Name prefix of the objects that test conditional requests."""
 
 _Page: TypeAlias = Sequence[Mapping[str, Any]]
 
@@ -87,7 +87,7 @@ class ObjectStore:
 
     @property
     def width(self) -> int:
-        """How many requests of one reader are worth having under way."""
+        """Useful number of concurrent requests of one reader."""
         return min(WIDTH, self._limits.max_requests)
 
     @property
@@ -96,7 +96,7 @@ class ObjectStore:
         return self._address.folder
 
     def open(self, path: str, *, size: int | None = None) -> ReadableFile:
-        """Open an object; with a known size nothing is asked before the first range."""
+        """Open an object; with a known size no request is sent before the first range."""
         if not size:
             size = self._size(path)
         key = self._prefix + path
@@ -128,7 +128,7 @@ class ObjectStore:
         return self._connection.number, self._prefix + path
 
     def exists(self, path: str) -> bool:
-        """Say whether there is such an object."""
+        """Return whether the object exists."""
         try:
             self._size(path)
         except FileNotFoundInStoreError:
@@ -144,7 +144,7 @@ class ObjectStore:
 
     @property
     def lists_in_order(self) -> bool:
-        """True but for web servers, which do not list, and S3 Express, which has no order."""
+        """True except for web servers, which do not list, and S3 Express, which has no order."""
         return self._address.service is not Service.HTTP and not self._is_express
 
     def first(self, prefix: str) -> Sequence[Entry] | None:
@@ -173,7 +173,7 @@ class ObjectStore:
         self.put(path, content)
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        """Write an object that must not be there yet, by a condition the service checks."""
+        """Write an object that must not exist yet, by a condition the service checks."""
         self._check_writable()
         key = self._prefix + path
         client = self._connection.client_for(len(content))
@@ -189,11 +189,11 @@ class ObjectStore:
                     return
                 if found is not None:
                     raise
-                # The service reported a conflict, but nobody holds the name, or not any more.
+                # The service reported a conflict, but the object does not exist, or no longer.
                 if not request.wait():
                     raise StoreError(
                         f"{self._shown(path)}: the store keeps reporting a conflict, although "
-                        "there is no such object; try later",
+                        "there is no such object; try again later",
                         is_certain=not request.is_unanswered,
                     ) from None
             else:
@@ -201,10 +201,10 @@ class ObjectStore:
                 return
 
     def _found(self, path: str, request: Request, taken: ExistsError) -> bytes | None:
-        """Return the object that is in the way of a conditional request; ``None`` if none is.
+        """Return the object that made a conditional request fail; ``None`` if there is none.
 
         Raises:
-            ExistsError: it cannot be read, but it is not our own.
+            ExistsError: it cannot be read, but this request did not write it.
             StoreError: it cannot be read, and may have been written by an attempt of this request.
         """
         try:
@@ -216,7 +216,7 @@ class ObjectStore:
                 raise taken from None
             raise StoreError(
                 f"{self._shown(path)}: an attempt to create it was not answered, and what is there "
-                f"now cannot be read ({cause}); look whether it is there before trying again"
+                f"now cannot be read ({cause}); check whether it exists before trying again"
             ) from None
 
     def copy(self, source: str, target: str) -> None:
@@ -243,11 +243,11 @@ class ObjectStore:
             return
 
     def require_atomic_creation(self) -> None:
-        """Try whether the service minds the condition of a conditional request.
+        """Test whether the service honours conditional requests.
 
-        S3 is always tried, as many services speak like it; others when their endpoint was named. It
-        is tried once per bucket and process. The object that it takes lies where a cleanup removes
-        what no version names, so it may stay when the caller must not delete.
+        S3 is always tested, as many services imitate it; others when their endpoint was named. The
+        test runs once per bucket and process. Its object lies where a cleanup removes files that no
+        version refers to, so it may stay when the caller is not allowed to delete.
         """
         self._check_writable()
         is_public = not self._connection.endpoint
@@ -280,7 +280,7 @@ class ObjectStore:
         return int(found["size"])
 
     def listing(self, prefix: str, after: str | None = None) -> Iterator[_Page]:
-        """Begin to list a folder, behind a key when one is given."""
+        """Begin to list a folder, after a key when one is given."""
         if self._address.service is Service.HTTP:
             raise UnsupportedError(
                 f"{self._shown(prefix)}: a web server cannot be listed; name a version, or "
@@ -308,7 +308,7 @@ class ObjectStore:
 
 
 class _Pages:
-    """A listing that goes on where it broke off: a failed one must not pass for a short one."""
+    """A listing that resumes after a failure, so that it is never silently incomplete."""
 
     __slots__ = ("_last", "_pages", "_prefix", "_store")
 
@@ -331,7 +331,7 @@ class _Pages:
 
 
 class ObjectFile:
-    """One object, read in ranges; its end, once fetched, is kept."""
+    """One object, read in ranges; its last bytes are cached once fetched."""
 
     __slots__ = ("_client", "_end", "_key", "_limits", "_place", "size")
 
@@ -346,7 +346,7 @@ class ObjectFile:
         self._end = _End(size, memoryview(b""))
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[memoryview]:
-        """Return the bytes of each range, fetching those that are not at hand together."""
+        """Return the bytes of each range, fetching those that are not cached together."""
         end = self._end
         if self.size <= WHOLE_BELOW and end.start:
             end = self._keep(ByteRange(0, self.size))

@@ -1,9 +1,9 @@
 """Local files opened for reading: held in memory, mapped, or read range by range.
 
-A mapped file that is cut while it is open ends the whole process with a signal as soon as a lost
-byte is touched. So its size is checked before ranges are given out and before bytes that were given
-out are read again, and files of network and user-space file systems, where other machines cut files
-unseen, are not mapped at all.
+If a mapped file is truncated while it is open, a signal ends the whole process as soon as a missing
+byte is read. So its size is checked before ranges are returned and before returned bytes are read
+again, and files of network and user-space file systems, where other machines may truncate files
+unnoticed, are not mapped at all.
 """
 
 import mmap
@@ -27,7 +27,7 @@ _USER_SPACE = "fuse."
 
 
 class MemoryFile:
-    """A file whose bytes are at hand, read or mapped."""
+    """A file whose bytes are in memory, read or mapped."""
 
     __slots__ = ("_map", "_path", "_view", "size")
 
@@ -46,10 +46,10 @@ class MemoryFile:
         return [view[start:stop] for start, stop in ranges]
 
     def check_size(self) -> None:
-        """Return quietly when all bytes are still there.
+        """Check that no bytes were lost.
 
         Raises:
-            CorruptError: the file was cut since it was mapped.
+            CorruptError: the file was truncated since it was mapped.
         """
         if self._map is not None and self._map.size() < self.size:
             raise self._cut()
@@ -68,14 +68,14 @@ class MemoryFile:
         )
 
     def will_need(self, start: int, stop: int) -> None:
-        """Have bytes read from the disk while something else is done."""
+        """Start reading bytes from the disk in the background."""
         if _WILL_NEED is not None and self._map is not None:
             first = start - start % mmap.PAGESIZE
             self._map.madvise(_WILL_NEED, first, max(stop - first, 1))
 
 
 class CopiedFile:
-    """A file whose ranges are read when they are asked for."""
+    """A file whose ranges are read on request."""
 
     __slots__ = ("_descriptor", "_path", "size")
 
@@ -122,7 +122,7 @@ def large_file(
 ) -> ReadableFile:
     """Return a file that is too large to be read whole, mapped where that is safe.
 
-    ``reads`` is what the options say, if anything; the environment may say it, too.
+    ``reads`` is the storage option, if given; otherwise the environment variable applies.
     """
     length = status.st_size
     if reads is None:
@@ -135,16 +135,16 @@ def large_file(
 
 
 def will_need(file: ReadableFile, start: int, stop: int) -> None:
-    """Have bytes of a mapped file read from the disk soon; files of other kinds are let be."""
+    """Start reading bytes of a mapped file from the disk; other files are ignored."""
     if isinstance(file, MemoryFile):
         file.will_need(start, stop)
 
 
 def check_size(file: ReadableFile) -> None:
-    """Return quietly unless a mapped file lost bytes.
+    """Check that a mapped file lost no bytes.
 
     Raises:
-        CorruptError: it was cut since it was mapped.
+        CorruptError: it was truncated since it was mapped.
     """
     mapped = mapped_file(file)
     if mapped is not None:
@@ -152,14 +152,14 @@ def check_size(file: ReadableFile) -> None:
 
 
 def mapped_file(file: ReadableFile) -> MemoryFile | None:
-    """Return the mapped file that a file is or wraps; None when no one can cut its bytes."""
+    """Return the mapped file that a file is or wraps; None when it is not mapped."""
     inner = getattr(file, "inner", file)
     return inner if isinstance(inner, MemoryFile) and inner.is_file_map else None
 
 
 @lru_cache(maxsize=256)
 def is_remote(device: int) -> bool:
-    """Say whether a device is a file system of the network or of a program."""
+    """Return whether a device is a network or user-space file system."""
     number = f"{os.major(device)}:{os.minor(device)}"
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:  # noqa: PTH123
@@ -174,7 +174,7 @@ def is_remote(device: int) -> bool:
 
 
 def is_remote_kind(kind: str) -> bool:
-    """Say whether a kind of file system has its files on other machines or behind a program."""
+    """Return whether a kind of file system is a network or user-space file system."""
     return kind in _REMOTE or kind.startswith(_USER_SPACE)
 
 

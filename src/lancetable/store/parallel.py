@@ -1,4 +1,4 @@
-"""Doing several things at once where each of them waits for a store."""
+"""Run store requests in parallel threads."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Which bytes to fetch: ranges, and the merging of neighbours into fewer requests."""
+"""Byte ranges, and merging neighbours into fewer requests."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,8 +1,8 @@
-"""Repeat requests that fail, and keep account of attempts that may have had an effect.
+"""Retry failed requests, and track attempts that may have had an effect.
 
-Each call of a client makes one attempt; all repetitions happen here. A request that changes the
-store ends in a certain failure only when every attempt was refused: one attempt without an answer
-leaves the outcome open, whatever later attempts say.
+Each call of a client makes one attempt; all retries happen here. A request that changes the store
+has certainly failed only when every attempt was refused: after one attempt without an answer the
+outcome is unknown, whatever later attempts return.
 """
 
 import random
@@ -22,7 +22,7 @@ _LONGEST_PAUSE = 5.0
 
 
 def repeated(action: Callable[[], T], place: str, limits: Limits, verb: Verb = Verb.READ) -> T:
-    """Call an action until it works, cannot work, or ``retry_timeout`` has passed.
+    """Call an action until it succeeds, fails for good, or ``retry_timeout`` has passed.
 
     Raises:
         LanceTableError: the translated error of the last attempt.
@@ -33,8 +33,8 @@ def repeated(action: Callable[[], T], place: str, limits: Limits, verb: Verb = V
 class Request:
     """One request and its attempts.
 
-    ``is_unanswered`` is true when an attempt ended without an answer, or with one that does not
-    tell whether the request was carried out.
+    ``is_unanswered`` is true when an attempt ended without an answer, or with one that leaves open
+    whether the request was carried out.
     """
 
     __slots__ = ("_attempts", "_deadline", "_limits", "_pause", "_place", "_verb", "is_unanswered")
@@ -50,7 +50,7 @@ class Request:
         self.is_unanswered = False
 
     def run(self, action: Callable[[], T]) -> T:
-        """Call an action until it works, cannot work, or the time is up.
+        """Call an action until it succeeds, fails for good, or the time is up.
 
         Raises:
             LanceTableError: the translated error of the last attempt. A StoreError is certain
@@ -67,7 +67,7 @@ class Request:
                 refusal = read_refusal(cause)
                 error = translated(cause, self._place, self._verb, self._limits.caller)
                 self.is_unanswered |= self._verb.has_effect and refusal.may_have_worked
-            # The client's own text repeats the whole answer with its secrets: it is not chained.
+            # Not chained: the client's own text contains the whole answer with its secrets.
             is_open = isinstance(error, StoreError) and not error.is_certain
             if not is_open or not refusal.is_transient or not self.wait():
                 raise self.accounted(error) from None

@@ -33,8 +33,8 @@ def hide_secrets(text: str) -> str:
 
 
 def quoted(text: str, most: int = MOST_CHARACTERS) -> str:
-    """Return foreign text in a form fit for a message: one short line without secrets."""
-    # Cut first: a secret that the cut divides is still recognised by how it begins.
+    """Return external text as one short line without secrets, for use in a message."""
+    # Truncate first: a secret that is cut off is still recognised by its beginning.
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * most]).split())
     line = hide_secrets(line)
     return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -1,8 +1,8 @@
-"""What may be said about a store in ``storage_options``, and which names it goes by.
+"""Settings of a store: the keys of ``storage_options`` and their aliases.
 
 A setting has the name that object_store and pylance give it, with or without the prefix of its
 service (``aws_``, ``azure_``, ``google_``), in any case; the names of fsspec's file systems are
-understood, too. Everything that is not said is taken from the environment of the process.
+accepted, too. Settings that are not given are taken from the environment of the process.
 
 ======================  ==========================================================================
 setting of our own      meaning
@@ -11,13 +11,13 @@ setting of our own      meaning
 ``read_timeout``        seconds without a byte of an answer after which an attempt has failed
 ``request_timeout``     seconds that one attempt may take in all
 ``retry_timeout``       seconds after which a request that keeps failing is given up
-``max_retries``         how often a request is repeated at most; only the time counts when not said
-``max_requests``        how many requests of one process are under way at a time
+``max_retries``         most retries of a request; limited only by time when not given
+``max_requests``        most concurrent requests of one process
 ``part_bytes``          size of the parts that large files are uploaded in
-``upload_parts``        how many parts of one file are uploaded at a time
-``merge_gap_bytes``     holes of up to this size are read rather than asked around
+``upload_parts``        number of parts of one file that are uploaded at a time
+``merge_gap_bytes``     holes of up to this size are read to save a request
 ``request_bytes``       larger reads are divided into several requests
-``cache_dir``           folder of a cache of immutable files; none when it is not said
+``cache_dir``           folder of a cache of immutable files; no cache when not given
 ``cache_bytes``         size of that cache
 ======================  ==========================================================================
 """
@@ -50,11 +50,11 @@ class Service(Enum):
 
 
 class Caller(NamedTuple):
-    """How requests are authorised, as far as it explains why they are refused."""
+    """Authorisation of requests, used to explain why they are refused."""
 
     is_anonymous: bool = False
     sas_expiry: str = ""
-    """The time at which a SAS token that was given expires, as the token says it."""
+    """The expiry time in the given SAS token."""
 
 
 NOBODY = Caller()
@@ -62,7 +62,7 @@ NOBODY = Caller()
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How requests are made: sizes, numbers and times."""
+    """Limits of requests: sizes, numbers and times."""
 
     connect_timeout: float = 5.0
     read_timeout: float = 20.0
@@ -81,13 +81,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of one store, sorted by who reads them."""
+    """Settings of one store, grouped by the code that reads them."""
 
     config: Mapping[str, str]
     client: Mapping[str, str]
     limits: Limits
     provider: str | None = None
-    """``module:function`` that gives credentials; see ``credentials.py``."""
+    """``module:function`` that returns credentials; see ``credentials.py``."""
 
 
 _PREFIXES = {Service.S3: "aws_", Service.GCS: "google_", Service.AZURE: "azure_storage_"}
@@ -175,10 +175,10 @@ ELSEWHERE = frozenset(
 
 
 def settle(service: Service, options: Mapping[str, str]) -> Settings:
-    """Sort the options of a store; those of other services are left alone.
+    """Parse the options of a store; those of other services are ignored.
 
     Raises:
-        InputError: an option means nothing to any service, or its value is no number.
+        InputError: no service has such an option, or its value is not a number.
     """
     config: dict[str, str] = {}
     client: dict[str, str] = {}
@@ -210,7 +210,7 @@ def _caller(config: Mapping[str, str]) -> Caller:
 
 
 def carried_over(options: Mapping[str, str], service: str, account: str) -> dict[str, str]:
-    """Return the options that go along to another service, or to another account of Azure.
+    """Return the options that also apply to another service or another Azure account.
 
     Settings of requests do. Settings of a service, credentials among them, do only when they were
     given for it: they have its prefix and, for Azure, name the account.
@@ -228,7 +228,7 @@ def carried_over(options: Mapping[str, str], service: str, account: str) -> dict
 
 
 def account_of(options: Mapping[str, str]) -> str:
-    """Return the account of Azure that options or the environment name."""
+    """Return the Azure account named in the options or the environment."""
     said = settle(Service.AZURE, options).config.get("account_name")
     return said or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME", "")
 
@@ -274,7 +274,7 @@ def _limits(given: Mapping[str, str], caller: Caller) -> Limits:
 
 
 def _number(text: str) -> float:
-    """Return a finite number, or a negative one for text that is none."""
+    """Return a finite number, or a negative one for text that is not a number."""
     try:
         number = float(text)
     except ValueError:

@@ -19,7 +19,7 @@ create table if not exists manifests (
 """
 
 _REFUSALS = {"SQLITE_BUSY", "SQLITE_FULL", "SQLITE_READONLY"}
-"""Errors of a commit after which nothing was recorded."""
+"""Errors of a commit that mean that nothing was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class SqliteManifests:
             with self._open() as file:
                 file.execute("insert into manifests values (?, ?, ?, ?)", (base, *entry))
         except sqlite3.IntegrityError:
-            raise ExistsError(f"{base}: version {entry.version} is recorded already") from None
+            raise ExistsError(f"{base}: version {entry.version} is already recorded") from None
 
     def put_if_present(self, base: str, entry: ManifestEntry) -> None:
         """Record another path for a version."""
@@ -79,7 +79,7 @@ class SqliteManifests:
         except sqlite3.IntegrityError:
             raise
         except sqlite3.Error as cause:
-            # What fails before the commit is rolled back, as is a commit that is refused.
+            # Errors before the commit, and a refused commit, are rolled back.
             is_certain = not is_committing or _name(cause) in _REFUSALS
             raise StoreError(f"{self.path}: {cause}", is_certain=is_certain) from cause
 

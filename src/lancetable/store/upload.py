@@ -1,12 +1,12 @@
-"""A new object in the making: small ones in one request, large ones in parts sent side by side.
+"""Upload new objects: small ones in one request, large ones in concurrent parts.
 
-Bytes are collected until they make a part. With the first full part a thread begins the upload and
-takes further parts from a short queue, so that no more than a few parts are in memory. When the
-file is given up the upload is, too, and nothing of it stays.
+Bytes are collected until they fill a part. With the first full part a thread begins the upload and
+takes further parts from a short queue, so that only a few parts are in memory. Aborting the file
+aborts the upload, which leaves nothing behind.
 
 The answer to the last request of an upload may be lost, and services refuse its repetition because
-the upload is finished. So an upload that failed at its end has worked when the object is there with
-its full size: nobody else uses its name, and services create it whole or not at all.
+the upload is finished. So an upload that failed at its end has succeeded if the object exists with
+its full size: no other writer uses its name, and services create it whole or not at all.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ from lancetable.store.repeat import repeated
 
 
 class _GivenUpError(Exception):
-    """Ends an upload from inside; the client then tells the store to forget the parts."""
+    """Ends an upload from inside; the client then has the store discard the parts."""
 
 
 def put_whole(connection: Connection, key: str, content: bytes, place: str) -> None:
-    """Write an object by one request, replacing one that is there."""
+    """Write or replace an object by one request."""
     client = connection.client_for(len(content))
     repeated(
         lambda: client.put(key, content, use_multipart=False),
@@ -67,7 +67,7 @@ class Upload:
                 self._send()
 
     def close(self) -> None:
-        """Finish the object; it is there afterwards, whole.
+        """Finish the object; afterwards it exists with all of its content.
 
         Raises:
             StoreError: it could not be stored.
@@ -86,7 +86,7 @@ class Upload:
         self._held.clear()
 
     def abort(self) -> None:
-        """Give up; nothing of the object stays, unless the store does not let it be removed."""
+        """Abort and remove the object, unless the store does not allow that."""
         self._held.clear()
         if self._parts is not None and not self._is_done:
             self._parts.give_up()
@@ -120,7 +120,7 @@ class Upload:
 
 
 class _Parts:
-    """An upload under way in a thread of its own."""
+    """An upload that runs in its own thread."""
 
     def __init__(self, connection: Connection, key: str, place: str) -> None:
         self._connection = connection
@@ -134,7 +134,7 @@ class _Parts:
         self._thread.start()
 
     def add(self, part: list[bytes]) -> None:
-        """Hand over a part, waiting while too many are on their way."""
+        """Queue a part, waiting while too many are being sent."""
         while self._thread.is_alive():
             try:
                 return self._queue.put(part, timeout=0.5)
@@ -149,7 +149,7 @@ class _Parts:
             raise self._failure()
 
     def give_up(self) -> None:
-        """Have the store forget the parts."""
+        """Abort the upload and discard the parts."""
         self._end(_GivenUpError())
 
     def _end(self, last: "_GivenUpError | None") -> None:
@@ -190,7 +190,7 @@ class _Parts:
         except BaseException as cause:
             if not self._has_begun or not is_client_error(cause):
                 raise
-            # The parts that were taken are not at hand any more.
+            # The parts that were taken are no longer in memory.
             raise translated(cause, self._place, Verb.WRITE, self._limits.caller) from None
 
     def _feed(self) -> Iterator[bytes]:

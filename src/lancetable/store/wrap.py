@@ -1,4 +1,4 @@
-"""A store around another store, to change what happens at each call."""
+"""A store that wraps another one, to change what happens at each call."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 else:
 
     def override(method: object) -> object:
-        """Stand in for the decorator that typing has only from Python 3.12 on."""
+        """Replace the decorator that typing has only from Python 3.12 on."""
         return method
 
 
@@ -26,11 +26,11 @@ class WrappedStore:
 
     @property
     def root(self) -> str:
-        """The root of the store inside."""
+        """The root of the wrapped store."""
         return self.inner.root
 
     def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
-        """Do one thing in the store; ``verb`` is the name of the method."""
+        """Run one call of the wrapped store; ``verb`` is the name of the method."""
         return action()
 
     def open(self, path: str, *, size: int | None = None) -> ReadableFile:
@@ -43,7 +43,7 @@ class WrappedStore:
         return self.call("read", path, lambda: self.inner.read(path, most=most))
 
     def exists(self, path: str) -> bool:
-        """Say whether there is such an object."""
+        """Return whether the object exists."""
         return self.call("exists", path, lambda: self.inner.exists(path))
 
     def list(self, prefix: str) -> Iterator[Entry]:
@@ -52,12 +52,12 @@ class WrappedStore:
 
     @property
     def width(self) -> int:
-        """What the store inside says."""
+        """The value of the wrapped store."""
         return self.inner.width
 
     @property
     def lists_in_order(self) -> bool:
-        """What the store inside says."""
+        """The value of the wrapped store."""
         return self.inner.lists_in_order
 
     def first(self, prefix: str) -> Sequence[Entry] | None:
@@ -78,15 +78,15 @@ class WrappedStore:
         self.call("put_loosely", path, lambda: self.inner.put_loosely(path, content))
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        """Write an object that must not be there yet."""
+        """Write an object that must not exist yet."""
         self.call("put_if_absent", path, lambda: self.inner.put_if_absent(path, content))
 
     def copy(self, source: str, target: str) -> None:
-        """Write an object with the content of another."""
+        """Copy an object."""
         self.call("copy", source, lambda: self.inner.copy(source, target))
 
     def require_atomic_creation(self) -> None:
-        """Ask the store inside."""
+        """Delegate to the wrapped store."""
         self.inner.require_atomic_creation()
 
     def delete(self, path: str) -> None:

@@ -372,7 +372,7 @@ class Forgetful(WrappedStore):
         if path not in self.denied and self.is_made:
             self.inner.put_if_absent(path, content)
         self.denied.add(path)
-        raise ExistsError(f"{path}: there is such an object")
+        raise ExistsError(f"{path}: the object already exists")
 
     def _is_hidden(self, path):
         if path in self.denied:

@@ -117,15 +117,15 @@ def test_a_child_of_an_escaped_folder() -> None:
     [
         ({"aws_endpoint": "127.0.0.1:9000"}, "with its scheme"),
         ({"aws_endpoint": "localhost"}, "with its scheme"),
-        ({"aws_endpoint": "http://ho st"}, "is no address"),
-        ({"aws_endpoint": "http://[::1"}, "is no address"),
+        ({"aws_endpoint": "http://ho st"}, "is not a valid address"),
+        ({"aws_endpoint": "http://[::1"}, "is not a valid address"),
         ({"aws_endpoint": "ftp://host"}, "with its scheme"),
         ({"aws_endpoint": "http://host", "allow_http": "false"}, "set allow_http=true"),
         (
             {"aws_endpoint": "https://host", "aws_virtual_hosted_style_request": "true"},
             "must begin with the bucket",
         ),
-        ({"aws_endpoint": "https://user:secret@ho st"}, "is no address"),
+        ({"aws_endpoint": "https://user:secret@ho st"}, "is not a valid address"),
     ],
 )
 def test_endpoints_that_cannot_work_are_refused_at_once(options: dict[str, str], told: str) -> None:
