@@ -38,9 +38,15 @@ from lancetable.commit.publish import (
 )
 from lancetable.commit.rebase import Rebase, check_same_fragments, merge_deletions
 from lancetable.commit.rounds import Rounds
-from lancetable.commit.rules.touched import data_files, touched
 from lancetable.commit.snapshot import Snapshot, shown
-from lancetable.commit.transaction import Operation, Overwrite, Restore, Rewrite, Transaction
+from lancetable.commit.transaction import (
+    Operation,
+    Overwrite,
+    Restore,
+    Rewrite,
+    Transaction,
+    data_files,
+)
 from lancetable.commit.versions import load
 from lancetable.errors import (
     ConflictError,
@@ -311,7 +317,7 @@ class _Commit:
         moves = self.moves
         if self.affected is None and moves is None:
             return Facts()
-        read = find_fragments(self.base.manifest, touched(self.operation).all)
+        read = find_fragments(self.base.manifest, self.operation.touched.all)
         files = {id_: data_files(one) for id_, one in read.items()}
         keeps_indices = moves is not None and moves.keeps_indices
         return Facts(self.affected, files, moves is not None, keeps_indices)

@@ -1,4 +1,4 @@
-"""May an operation still be committed after another one was: the conflict rules, without any I/O.
+"""Decide whether an operation may still be committed after another one was, without any I/O.
 
 ===============  =================================================================================
 answer           meaning
@@ -31,7 +31,6 @@ from lancetable.commit.transaction import (
     DataReplacement,
     Delete,
     Merge,
-    Operation,
     Overwrite,
     Project,
     ReserveFragments,
@@ -50,8 +49,10 @@ __all__ = ["Compatible", "Conflicting", "Facts", "Rebased", "Verdict", "judge"]
 NO_FACTS = Facts()
 
 
-def judge(mine: Transaction, theirs: Transaction | None, facts: Facts = NO_FACTS) -> Verdict:
-    """Say whether ``mine`` may follow ``theirs``, which was committed since ``mine`` read."""
+def judge(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
+    mine: Transaction, theirs: Transaction | None, facts: Facts = NO_FACTS
+) -> Verdict:
+    """Say whether ``mine`` may follow ``theirs``, which was committed after ``mine`` was read."""
     if theirs is None:
         return stop("another writer left no record of what it did")
     own, other = mine.operation, theirs.operation
@@ -63,27 +64,6 @@ def judge(mine: Transaction, theirs: Transaction | None, facts: Facts = NO_FACTS
         return FINE
     if isinstance(other, Restore | Overwrite) and not isinstance(own, Restore | Overwrite):
         return table.after_replacement(own, other)
-    return _judged(own, other, facts)
-
-
-def _judged(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
-    own: Append
-    | Delete
-    | Overwrite
-    | CreateIndex
-    | Rewrite
-    | Merge
-    | Restore
-    | ReserveFragments
-    | Update
-    | Project
-    | UpdateConfig
-    | DataReplacement
-    | UpdateMemWalState
-    | UpdateBases,
-    other: Operation,
-    facts: Facts,
-) -> Verdict:
     match own:
         case Append():
             return schema.for_append(own, other)

@@ -1,6 +1,5 @@
 """When do changes of the schema conflict, and what they ask of new rows."""
 
-from lancetable.commit.rules.touched import is_descriptive
 from lancetable.commit.rules.verdicts import (
     FINE,
     LOG,
@@ -61,7 +60,7 @@ def for_merge(other: Operation) -> Verdict:
         return FINE
     if isinstance(other, UpdateConfig):
         changed = retry("another writer changed the metadata of the schema")
-        return first((is_descriptive(other), changed))
+        return first((other.changes_schema, changed))
     return first(
         (isinstance(other, Project), stop("another writer changed the schema")),
         (isinstance(other, UpdateMemWalState), LOG),
@@ -76,7 +75,7 @@ def for_project(own: Project, other: Operation) -> Verdict:
         (isinstance(other, Merge | Project), retry("another writer changed the schema")),
         # The whole schema is replaced, with it what the other one wrote about its columns.
         (
-            isinstance(other, UpdateConfig) and is_descriptive(other),
+            isinstance(other, UpdateConfig) and other.changes_schema,
             retry("another writer changed the metadata of the schema"),
         ),
         (isinstance(other, UpdateMemWalState), LOG),

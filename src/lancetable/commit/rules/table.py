@@ -1,6 +1,5 @@
 """When do changes of the whole table, of its configuration and of its bases conflict."""
 
-from lancetable.commit.rules.touched import is_descriptive
 from lancetable.commit.rules.verdicts import FINE, LOG, Verdict, first, retry, stop
 from lancetable.commit.transaction import (
     MapUpdate,
@@ -36,7 +35,7 @@ def for_overwrite(own: Overwrite, other: Operation) -> Verdict:
 
 def for_restore(other: Operation) -> Verdict:
     """Judge going back to an older version."""
-    described = isinstance(other, UpdateConfig) and is_descriptive(other)
+    described = isinstance(other, UpdateConfig) and other.changes_schema
     return first(
         (isinstance(other, UpdateMemWalState), LOG),
         (described, _SAME_SCHEMA_METADATA),
@@ -47,7 +46,7 @@ def after_replacement(own: Operation, other: Restore | Overwrite) -> Verdict:
     """Judge what comes after the whole table was replaced."""
     if isinstance(own, UpdateBases):
         return FINE
-    if isinstance(own, UpdateConfig) and not is_descriptive(own):
+    if isinstance(own, UpdateConfig) and not own.changes_schema:
         return first((_config_keys(own) & _config_keys(other), _SAME_CONFIG))
     verb = "restored an older version of" if isinstance(other, Restore) else "overwrote"
     return stop(f"another writer {verb} the table")
@@ -56,7 +55,7 @@ def after_replacement(own: Operation, other: Restore | Overwrite) -> Verdict:
 def for_config(own: UpdateConfig, other: Operation) -> Verdict:
     """Judge changes of configuration and metadata."""
     if isinstance(other, Merge):
-        return first((is_descriptive(own), retry("another writer changed the schema")))
+        return first((own.changes_schema, retry("another writer changed the schema")))
     if not isinstance(other, UpdateConfig):
         return FINE
     both_schema = own.schema_metadata is not None and other.schema_metadata is not None

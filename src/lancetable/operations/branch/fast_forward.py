@@ -113,7 +113,7 @@ def fast_forward(
         made.snapshot.version,
         name,
         versions,
-        type(operation).__name__,
+        operation.name,
         effect_of(operation, lambda: latest.manifest),
         len(files),
         tuple(sorted({one.name for one in tip.indices() if one.uuid not in known})),

@@ -106,7 +106,7 @@ class Replay:
             case _:
                 raise InputError(
                     f"version {self._after.version} of the branch is of the kind "
-                    f"{type(operation).__name__}, which cannot be replayed on another history; "
+                    f"{operation.name}, which cannot be replayed on another history; "
                     "publish the whole branch with fast_forward, or repeat the change there"
                 )
 

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancetable.commit.rules.touched import data_files
 from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.transaction import data_files
 from lancetable.format.manifest import DataFile, Fragment
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.project import project_ids
