@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from lancetable.commit.committer import commit as commit_operation
-from lancetable.commit.newer_versions import removed_and_made_again
+from lancetable.commit.loop.newer_versions import removed_and_made_again
+from lancetable.commit.loop.rebase import Rows
 from lancetable.commit.options import CommitOptions, CommitResult
-from lancetable.commit.rebase import Rows
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Operation
 from lancetable.commit.versions import load

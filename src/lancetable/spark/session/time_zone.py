@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lancetable.commit.as_of import parse_time
+from lancetable.commit.versions.as_of import parse_time
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
