@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from lancetable.commit.apply.fragment_lookup import find_fragments
+from lancetable.commit.apply.fragment_ids import find_fragments
 from lancetable.commit.apply.manifest import State
 from lancetable.commit.codec.encode import encode_transaction
 from lancetable.commit.conflicts import Compatible, Conflicting, Facts, Rebased, judge

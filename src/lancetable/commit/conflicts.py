@@ -14,7 +14,7 @@ weaker. Inserted keys are compared whether a primary key is declared or not.
 
 from typing import assert_never
 
-from lancetable.commit.rules import indices, rows, schema, table
+from lancetable.commit.rules import indices, rows, table
 from lancetable.commit.rules.verdicts import (
     FINE,
     Compatible,
@@ -66,7 +66,7 @@ def judge(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
         return table.after_replacement(own, other)
     match own:
         case Append():
-            return schema.for_append(own, other)
+            return table.for_append(own, other)
         case Delete():
             return rows.for_delete(own, other, facts)
         case Overwrite():
@@ -76,7 +76,7 @@ def judge(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
         case Rewrite():
             return rows.for_rewrite(own, other, facts)
         case Merge():
-            return schema.for_merge(other)
+            return table.for_merge(other)
         case Restore():
             return table.for_restore(other)
         case ReserveFragments():
@@ -84,7 +84,7 @@ def judge(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
         case Update():
             return rows.for_update(own, other, facts)
         case Project():
-            return schema.for_project(own, other)
+            return table.for_project(own, other)
         case UpdateConfig():
             return table.for_config(own, other)
         case DataReplacement():

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lancetable.commit.apply.derived_fields import next_fragment_id
-from lancetable.commit.apply.fragment_lookup import find_fragments
+from lancetable.commit.apply.fragment_ids import find_fragments
 from lancetable.commit.loop.rebase import Rebase
 from lancetable.commit.publish import discard
 from lancetable.commit.reuse import load_reuse, reuse_segment, write_reuse

@@ -19,8 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lancetable.commit.apply.derived_fields import next_fragment_id
-from lancetable.commit.apply.fragment_lookup import find_fragments
-from lancetable.commit.apply.shared_ids import shared_ids
+from lancetable.commit.apply.fragment_ids import find_fragments, shared_ids
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import (
     Append,

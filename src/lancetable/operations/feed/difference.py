@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lancetable.commit.apply.fragment_lookup import find_fragments, fragment_ids
+from lancetable.commit.apply.fragment_ids import find_fragments, fragment_ids, have_same_ids
 from lancetable.commit.apply.lineage import matched_offsets
-from lancetable.commit.apply.shared_ids import have_same_ids
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import (
     Append,
