@@ -15,7 +15,6 @@ import pytest
 
 import lancetable as lt
 from lancetable.commit.leases import (
-    LEASES,
     Hold,
     active_leases,
     extend_lease,
@@ -29,6 +28,7 @@ from lancetable.commit.leases import (
 from lancetable.commit.leases import (
     hold as holding,
 )
+from lancetable.commit.leases.records import LEASES
 from lancetable.commit.versions import load
 from lancetable.errors import StoreError
 from lancetable.store import LocalStore

@@ -2,7 +2,6 @@
 
 from lancetable.commit.leases.hold import Hold, extend_lease, reading, writing
 from lancetable.commit.leases.records import (
-    LEASES,
     Lease,
     active_leases,
     lease_seconds,
@@ -11,7 +10,6 @@ from lancetable.commit.leases.records import (
 )
 
 __all__ = [
-    "LEASES",
     "Hold",
     "Lease",
     "active_leases",
