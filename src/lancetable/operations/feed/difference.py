@@ -35,6 +35,7 @@ from lancetable.commit.transaction import (
     UpdateMemWalState,
 )
 from lancetable.errors import CorruptError, UnsupportedError
+from lancetable.format.arrays import Mask, Offsets
 from lancetable.format.manifest import Fragment
 from lancetable.format.manifest.flags import Feature
 from lancetable.fragment.files import DataFiles
@@ -42,8 +43,6 @@ from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.projection import LAST_UPDATED_AT, ROW_ID
 from lancetable.operations.feed.columns import Link, has_other_values, have_same_columns
 
-Offsets = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Ids = npt.NDArray[np.uint64]
 
 _WITHOUT_ROWS = (Clone, CreateIndex, ReserveFragments, UpdateBases, UpdateConfig, UpdateMemWalState)

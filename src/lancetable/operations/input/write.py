@@ -28,7 +28,7 @@ from lancetable.fragment.writer import (
     write_fragments,
 )
 from lancetable.operations.input.fit import Fit, fit
-from lancetable.operations.input.sources import Source
+from lancetable.operations.input.sources import RowSource
 from lancetable.operations.run.runner import THREADS, Runner
 from lancetable.operations.run.steps import run_steps
 from lancetable.store import Store, TableLocation, spread
@@ -55,7 +55,7 @@ def write_part(task: WriteTask) -> list[Fragment]:
 
 
 def write_source(
-    source: Source,
+    source: RowSource,
     fitted: Fit,
     target: WriteTarget,
     options: WriteOptions,
