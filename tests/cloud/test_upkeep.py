@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 import lancetable as lt
-from lancetable.commit.leases import LEASES
+from lancetable.commit.leases.records import LEASES
 from lancetable.operations.cleanup import run
 from tests.servers.places import Place
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from lancetable.commit.apply.fragment_lookup import find_fragments
+from lancetable.commit.apply.fragment_ids import find_fragments
 from lancetable.commit.apply.manifest import State
 from lancetable.commit.codec.encode import encode_transaction
 from lancetable.commit.conflicts import Compatible, Conflicting, Facts, Rebased, judge
-from lancetable.commit.drafting import Wishes, applied, before_first, index_section
-from lancetable.commit.newer_versions import (
+from lancetable.commit.loop.drafting import Wishes, applied, before_first, index_section
+from lancetable.commit.loop.newer_versions import (
     Tip,
     check_base,
     load_all,
@@ -27,6 +27,8 @@ from lancetable.commit.newer_versions import (
     newer_versions,
     scheme_of,
 )
+from lancetable.commit.loop.rebase import Rebase, check_same_fragments, merge_deletions
+from lancetable.commit.loop.rounds import Rounds
 from lancetable.commit.options import CommitOptions, CommitResult, CreateMode
 from lancetable.commit.outcome import Creation, unknown_outcome
 from lancetable.commit.publish import (
@@ -36,11 +38,15 @@ from lancetable.commit.publish import (
     try_claim,
     write_transaction,
 )
-from lancetable.commit.rebase import Rebase, check_same_fragments, merge_deletions
-from lancetable.commit.rounds import Rounds
-from lancetable.commit.rules.touched import data_files, touched
 from lancetable.commit.snapshot import Snapshot, shown
-from lancetable.commit.transaction import Operation, Overwrite, Restore, Rewrite, Transaction
+from lancetable.commit.transaction import (
+    Operation,
+    Overwrite,
+    Restore,
+    Rewrite,
+    Transaction,
+    data_files,
+)
 from lancetable.commit.versions import load
 from lancetable.errors import (
     ConflictError,
@@ -65,8 +71,8 @@ from lancetable.store import TableLocation, spread
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from lancetable.commit.rebase import Rows
-    from lancetable.commit.rebase_rewrite import Moves
+    from lancetable.commit.loop.rebase import Rows
+    from lancetable.commit.loop.rebase_rewrite import Moves
 
 __all__ = ["CommitOptions", "CommitResult", "CreateMode", "commit", "create"]
 
@@ -311,7 +317,7 @@ class _Commit:
         moves = self.moves
         if self.affected is None and moves is None:
             return Facts()
-        read = find_fragments(self.base.manifest, touched(self.operation).all)
+        read = find_fragments(self.base.manifest, self.operation.touched.all)
         files = {id_: data_files(one) for id_, one in read.items()}
         keeps_indices = moves is not None and moves.keeps_indices
         return Facts(self.affected, files, moves is not None, keeps_indices)
@@ -332,7 +338,7 @@ class _Commit:
 
     def _rebased(self, operation: Operation, tip: Snapshot, merge: frozenset[int]) -> Rebase:
         if self.moves is not None and isinstance(operation, Rewrite):
-            from lancetable.commit.rebase_rewrite import relocate  # noqa: PLC0415 - seldom needed
+            from lancetable.commit.loop.rebase_rewrite import relocate  # noqa: PLC0415 - seldom needed
 
             return relocate(tip, self.base, operation, merge, self.moves)
         return merge_deletions(tip, operation, merge, self.affected or {})

@@ -1,4 +1,4 @@
-"""May an operation still be committed after another one was: the conflict rules, without any I/O.
+"""Decide whether an operation may still be committed after another one was, without any I/O.
 
 ===============  =================================================================================
 answer           meaning
@@ -14,7 +14,7 @@ weaker. Inserted keys are compared whether a primary key is declared or not.
 
 from typing import assert_never
 
-from lancetable.commit.rules import indices, rows, schema, table
+from lancetable.commit.rules import indices, rows, table
 from lancetable.commit.rules.verdicts import (
     FINE,
     Compatible,
@@ -31,7 +31,6 @@ from lancetable.commit.transaction import (
     DataReplacement,
     Delete,
     Merge,
-    Operation,
     Overwrite,
     Project,
     ReserveFragments,
@@ -50,8 +49,10 @@ __all__ = ["Compatible", "Conflicting", "Facts", "Rebased", "Verdict", "judge"]
 NO_FACTS = Facts()
 
 
-def judge(mine: Transaction, theirs: Transaction | None, facts: Facts = NO_FACTS) -> Verdict:
-    """Say whether ``mine`` may follow ``theirs``, which was committed since ``mine`` read."""
+def judge(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
+    mine: Transaction, theirs: Transaction | None, facts: Facts = NO_FACTS
+) -> Verdict:
+    """Say whether ``mine`` may follow ``theirs``, which was committed after ``mine`` was read."""
     if theirs is None:
         return stop("another writer left no record of what it did")
     own, other = mine.operation, theirs.operation
@@ -63,30 +64,9 @@ def judge(mine: Transaction, theirs: Transaction | None, facts: Facts = NO_FACTS
         return FINE
     if isinstance(other, Restore | Overwrite) and not isinstance(own, Restore | Overwrite):
         return table.after_replacement(own, other)
-    return _judged(own, other, facts)
-
-
-def _judged(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
-    own: Append
-    | Delete
-    | Overwrite
-    | CreateIndex
-    | Rewrite
-    | Merge
-    | Restore
-    | ReserveFragments
-    | Update
-    | Project
-    | UpdateConfig
-    | DataReplacement
-    | UpdateMemWalState
-    | UpdateBases,
-    other: Operation,
-    facts: Facts,
-) -> Verdict:
     match own:
         case Append():
-            return schema.for_append(own, other)
+            return table.for_append(own, other)
         case Delete():
             return rows.for_delete(own, other, facts)
         case Overwrite():
@@ -96,7 +76,7 @@ def _judged(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
         case Rewrite():
             return rows.for_rewrite(own, other, facts)
         case Merge():
-            return schema.for_merge(other)
+            return table.for_merge(other)
         case Restore():
             return table.for_restore(other)
         case ReserveFragments():
@@ -104,7 +84,7 @@ def _judged(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
         case Update():
             return rows.for_update(own, other, facts)
         case Project():
-            return schema.for_project(own, other)
+            return table.for_project(own, other)
         case UpdateConfig():
             return table.for_config(own, other)
         case DataReplacement():

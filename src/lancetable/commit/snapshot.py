@@ -143,10 +143,8 @@ class Snapshot(_Version):
             segments = decode_index_section(section(data, position, "index section"))
         except CorruptError as cause:
             raise cause.at(shown(self.store, self.manifest_path)) from None
-        from lancetable.commit.apply.shared_ids import (  # noqa: PLC0415 - seldom needed
-            shared_ids,
-            without_shared,
-        )
+        from lancetable.commit.apply.coverage import without_shared  # noqa: PLC0415 - seldom needed
+        from lancetable.commit.apply.fragment_ids import shared_ids  # noqa: PLC0415
 
         shared = shared_ids(self.manifest)
         return tuple(without_shared(segments, shared) if shared else segments)

@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Mask = npt.NDArray[np.bool_]
+Offsets = npt.NDArray[np.int64]
+"""Positions of rows within a fragment, or within other rows."""
 
 
 def numbers(values: npt.NDArray[Any], validity: Mask | None = None) -> pa.Array:

@@ -13,16 +13,16 @@ from datetime import datetime
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from lancetable.commit.committer import commit as commit_operation
-from lancetable.commit.newer_versions import removed_and_made_again
+from lancetable.commit.loop.newer_versions import removed_and_made_again
+from lancetable.commit.loop.rebase import Rows
 from lancetable.commit.options import CommitOptions, CommitResult
-from lancetable.commit.rebase import Rows
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Operation
 from lancetable.commit.versions import load
 from lancetable.errors import ConflictError, InputError, VersionNotFoundError
 from lancetable.format.manifest import Fragment
 from lancetable.format.manifest.names import data_path
-from lancetable.operations.cleanup.references import made_fragments, names_of
+from lancetable.operations.cleanup.references import names_of
 from lancetable.operations.input.write import DEFAULT_COMMIT, check_files_there
 from lancetable.operations.results import ChangeOptions, DeleteResult, MergeResult, UpdateResult
 from lancetable.operations.retry import repeat
@@ -86,7 +86,7 @@ class PreparedTransaction(Generic[Result]):
     @property
     def operation_name(self) -> str | None:
         """The specification's name of the operation; None when there is nothing to change."""
-        return None if self.operation is None else type(self.operation).__name__
+        return None if self.operation is None else self.operation.name
 
 
 class Committed(NamedTuple, Generic[Result]):
@@ -214,7 +214,7 @@ def _base(snapshot: Snapshot, prepared: PreparedTransaction[Result]) -> Snapshot
 def _new_files(base: Snapshot, operation: Operation) -> frozenset[str]:
     """Return the paths of the files that an operation adds to the version it builds on."""
     made: set[str] = set()
-    for fragments in made_fragments(operation) or ():
+    for fragments in operation.written or ():
         made |= _paths(fragments)
     return frozenset(made - _paths(base.manifest.fragments))
 

@@ -7,8 +7,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 
 from lancetable.commit.committer import commit as commit_operation
+from lancetable.commit.loop.rebase import Rows
 from lancetable.commit.options import CommitOptions, CommitResult
-from lancetable.commit.rebase import Rows
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Operation
 from lancetable.fragment.writer import WriteOptions

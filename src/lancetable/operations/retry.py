@@ -13,9 +13,9 @@ from itertools import count
 from typing import Any, TypeVar
 
 from lancetable.commit.leases import writing
-from lancetable.commit.newer_versions import check_follows
+from lancetable.commit.loop.newer_versions import check_follows
+from lancetable.commit.loop.rounds import LOG
 from lancetable.commit.options import CommitOptions
-from lancetable.commit.rounds import LOG
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import load
 from lancetable.errors import ConflictError, FileNotFoundInStoreError

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import lancetable as lt
-from lancetable.commit.newer_versions import _SEEN
+from lancetable.commit.loop.newer_versions import _SEEN
 from lancetable.commit.versions import load
 from lancetable.errors import ConflictError, CorruptError, VersionNotFoundError
 from lancetable.format.manifest.names import HINT, Scheme, manifest_path

@@ -14,16 +14,21 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.commit import leases
 from lancetable.commit.leases import (
-    LEASES,
     Hold,
     active_leases,
+    extend_lease,
+    lease_seconds,
     leases_of,
     reading,
+    records,
     store_time,
     writing,
 )
+from lancetable.commit.leases import (
+    hold as holding,
+)
+from lancetable.commit.leases.records import LEASES
 from lancetable.commit.versions import load
 from lancetable.errors import StoreError
 from lancetable.store import LocalStore
@@ -38,11 +43,11 @@ NOW = timedelta(0)
 
 @pytest.fixture
 def _at_once(monkeypatch) -> None:
-    monkeypatch.setattr(leases, "LAZY_AFTER", 0.0)
+    monkeypatch.setattr(holding, "LAZY_AFTER", 0.0)
 
 
 def _keeper_is_quiet() -> bool:
-    return leases._KEEPER._thread is None
+    return holding._KEEPER._thread is None
 
 
 def test_nothing_is_written_for_short_work() -> None:
@@ -50,7 +55,7 @@ def test_nothing_is_written_for_short_work() -> None:
     with reading(store, 3) as hold:
         hold.tick()
     with writing(store, 3):
-        leases.at_work()
+        extend_lease()
     assert store.calls == []
 
 
@@ -70,14 +75,14 @@ def test_a_reader_protects_its_versions() -> None:
 def test_a_writer_protects_later_versions_and_new_files() -> None:
     store = MemoryStore()
     with writing(store, 3):
-        leases.at_work()
+        extend_lease()
         (lease,) = active_leases(store, time.time())
         assert [version for version in range(6) if lease.covers(version)] == [3, 4, 5]
         assert lease.files_since is not None
         assert lease.files_since < time.time()
         with writing(MemoryStore(), 1):
-            leases.at_work()
-        leases.at_work()
+            extend_lease()
+        extend_lease()
     assert leases_of(store) == []
     assert _keeper_is_quiet()
 
@@ -160,14 +165,14 @@ def test_leases_can_be_switched_off(monkeypatch) -> None:
     with reading(store, 1, seconds=0) as hold:
         hold.start()
         hold.keep()
-    monkeypatch.setenv(leases.SECONDS_VARIABLE, "0")
+    monkeypatch.setenv(records.SECONDS_VARIABLE, "0")
     with reading(store, 1) as hold:
         hold.start()
     assert store.calls == []
-    monkeypatch.setenv(leases.SECONDS_VARIABLE, "7")
-    assert leases.lease_seconds() == 7
-    monkeypatch.setenv(leases.SECONDS_VARIABLE, "soon")
-    assert leases.lease_seconds() == leases.DEFAULT_SECONDS
+    monkeypatch.setenv(records.SECONDS_VARIABLE, "7")
+    assert lease_seconds() == 7
+    monkeypatch.setenv(records.SECONDS_VARIABLE, "soon")
+    assert lease_seconds() == records.DEFAULT_SECONDS
 
 
 def test_a_store_that_cannot_be_written_to_is_read_all_the_same(tmp_path) -> None:

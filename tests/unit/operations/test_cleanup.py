@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.commit.leases import LEASES
+from lancetable.commit.leases.records import LEASES
 from lancetable.commit.versions import load
 from lancetable.errors import InputError, StoreError
 from lancetable.store import Entry, Store, TableLocation

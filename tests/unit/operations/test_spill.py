@@ -18,7 +18,7 @@ import lancetable
 from lancetable.errors import InputError, StoreError
 from lancetable.operations.keys import spill
 from lancetable.operations.keys.keys import comparable
-from lancetable.operations.keys.row_buffer import Kept, kept_step, kept_type
+from lancetable.operations.keys.row_buffer import RowBuffer, kept_step, kept_type
 from lancetable.operations.merge.clauses import Act, Clause, When
 from lancetable.operations.merge.run import MergeOptions, merge
 from lancetable.operations.rows.rowset import RowSet
@@ -136,7 +136,7 @@ def test_types_that_arrow_takes_no_rows_of_are_kept_plain():
         assert step is not None
         made = step(array)
         assert made.type == kept_type(array.type)
-        kept = Kept(pa.schema([("c", made.type)]), [pa.record_batch({"c": made})] * 2)
+        kept = RowBuffer(pa.schema([("c", made.type)]), [pa.record_batch({"c": made})] * 2)
         wanted = array.to_pylist()
         found = kept.take(np.array([5, 1, 0]), ["c"]).column(0).to_pylist()
         assert found == [wanted[2], wanted[1], wanted[0]]

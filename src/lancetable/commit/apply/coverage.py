@@ -1,7 +1,7 @@
-"""Which index segments does a commit keep, and which fragments do they still describe.
+"""Index segments after a commit: which are kept, and which fragments they still describe.
 
-A segment names the fragments it was built from. Fragments that are gone need not be taken out of
-that set: only those that still exist count.
+A segment names the fragments it was built from. Fragments that no longer exist need not be taken
+out of that set.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -32,6 +32,21 @@ def covering(segment: IndexSegment, fragment_ids: Iterable[int]) -> IndexSegment
     from lancetable.format.manifest.roaring import encode_bitmap  # noqa: PLC0415 - needs pyroaring
 
     return segment._replace(fragment_bitmap=encode_bitmap(sorted(fragment_ids)))
+
+
+def without_shared(segments: Sequence[IndexSegment], shared: frozenset[int]) -> list[IndexSegment]:
+    """Return index segments that do not describe fragments whose rows share their addresses.
+
+    A segment that does not name its fragments may describe such a fragment, and covers nothing.
+    """
+    found = []
+    for segment in segments:
+        ids = segment.fragment_ids
+        if ids is None:
+            found.append(covering(segment, ()))
+        else:
+            found.append(segment if ids.isdisjoint(shared) else covering(segment, ids - shared))
+    return found
 
 
 def after_create(segments: Sequence[IndexSegment], operation: CreateIndex) -> Segments:
@@ -73,7 +88,7 @@ def after_rewrite(
     stable_row_ids: bool,
     load: LoadReuse | None = None,
 ) -> Segments:
-    """Return the segments after fragments were written anew."""
+    """Return the segments after fragments were rewritten."""
     older = load(segments) if operation.rewritten_indices and load is not None else None
     rewritten = {index.old_id: index for index in operation.rewritten_indices}
     reuse = operation.fragment_reuse

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import NamedTuple, assert_never
 
 from lancetable.commit.apply import coverage, lineage
-from lancetable.commit.apply.clone import cloned
 from lancetable.commit.apply.derived_fields import Stamp, finished, next_fragment_id
 from lancetable.commit.apply.files import (
     check_data_format,
@@ -20,10 +19,9 @@ from lancetable.commit.apply.files import (
     with_bases,
     with_file,
 )
-from lancetable.commit.apply.fragment_lookup import find_fragments, fragment_ids
+from lancetable.commit.apply.fragment_ids import find_fragments, fragment_ids, shared_ids
+from lancetable.commit.apply.from_version import cloned, restored
 from lancetable.commit.apply.metadata import updated_config
-from lancetable.commit.apply.restore import restored
-from lancetable.commit.apply.shared_ids import shared_ids
 from lancetable.commit.blob_dataset import check_keeps_blobs, with_blob_dataset
 from lancetable.commit.transaction import (
     Append,

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from lancetable.commit import refs
 from lancetable.commit.branch.cloning import begin, clone_of
-from lancetable.commit.leases import LEASES
+from lancetable.commit.leases.records import LEASES
 from lancetable.commit.location.external import ExternalLocation, base_of
 from lancetable.commit.outcome import (
     NOT_FOUND,

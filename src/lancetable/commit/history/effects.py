@@ -7,7 +7,7 @@ before, so it is compared with the version it was applied to; that version is as
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from lancetable.commit.apply.fragment_lookup import find_fragments
+from lancetable.commit.apply.fragment_ids import find_fragments
 from lancetable.commit.transaction import (
     Append,
     Clone,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, overload
 
 from lancetable.commit import refs
 from lancetable.commit.history.effects import UNKNOWN, Effect, effect_of
-from lancetable.commit.history.entry import HistoryEntry
+from lancetable.commit.history.entry import HistoryEntry, as_table
 from lancetable.commit.manifest_cache import Seen
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.commit.transaction import COMMIT_MESSAGE, Transaction
@@ -63,8 +63,6 @@ class History(Sequence[HistoryEntry]):
 
     def to_arrow(self) -> "pa.Table":
         """Return one row for each version."""
-        from lancetable.commit.history.arrow_table import as_table  # noqa: PLC0415 - needs pyarrow
-
         return as_table(self._entries)
 
 

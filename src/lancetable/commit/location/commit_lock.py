@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import TypeAlias
 
 from lancetable.commit.location.external import version_of
-from lancetable.commit.rounds import LOG
+from lancetable.commit.loop.rounds import LOG
 from lancetable.errors import ExistsError, StoreError
 from lancetable.store import Store, TableLocation
 from lancetable.store.wrap import WrappedStore

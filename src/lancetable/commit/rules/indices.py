@@ -1,9 +1,9 @@
-"""When do changes of indices conflict."""
+"""Conflict rules for index segments and for progress of the write-ahead log."""
 
+from collections.abc import Set
 from dataclasses import replace
 
 from lancetable.commit.apply.coverage import without_values
-from lancetable.commit.rules.touched import index_names, meets, replaced_fields, touched
 from lancetable.commit.rules.verdicts import FINE, LOG, Rebased, Verdict, first, retry, stop
 from lancetable.commit.transaction import (
     CreateIndex,
@@ -23,22 +23,22 @@ def for_index(own: CreateIndex, other: Operation) -> Verdict:
     """Judge new and removed index segments."""
     match other:
         case CreateIndex():
-            names = index_names(own) & index_names(other)
+            names = own.index_names & other.index_names
             return first(
                 (names, retry(f"another writer changed the index {min(names, default='')!r}"))
             )
         case Rewrite():
-            old = touched(other).all
+            old = other.touched.all
             moved = any(meets(segment.fragment_ids, old) for segment in own.new_indices)
             return first((moved, retry("another writer moved rows that were indexed")))
         case Update():
             return _narrowed(own, other)
         case DataReplacement():
-            fields = replaced_fields(other)
+            fields = other.field_ids
             stale = any(fields.intersection(segment.fields) for segment in own.new_indices)
             return first((stale, retry("another writer replaced values of the indexed column")))
         case UpdateMemWalState():
-            return retry(LOG.reason) if MEM_WAL in index_names(own) else LOG
+            return retry(LOG.reason) if MEM_WAL in own.index_names else LOG
         case _:
             return FINE
 
@@ -46,7 +46,7 @@ def for_index(own: CreateIndex, other: Operation) -> Verdict:
 def _narrowed(own: CreateIndex, other: Update) -> Verdict:
     """Take fragments whose indexed values changed out of the new segments."""
     fields = frozenset(other.fields_modified)
-    narrowed = without_values(own.new_indices, touched(other).updated, fields)
+    narrowed = without_values(own.new_indices, other.touched.updated, fields)
     return FINE if narrowed == own.new_indices else Rebased(replace(own, new_indices=narrowed))
 
 
@@ -68,8 +68,13 @@ def for_log(own: UpdateMemWalState, other: Operation) -> Verdict:
             return generations(own.compacted_sstables, other.compacted_sstables)
         case CreateIndex():
             changed = retry("another writer changed the record of the write-ahead log")
-            return first((MEM_WAL in index_names(other), changed))
+            return first((MEM_WAL in other.index_names, changed))
         case Rewrite() | UpdateConfig() | UpdateBases():
             return FINE
         case _:
             return stop("another writer changed the table")
+
+
+def meets(covered: frozenset[int] | None, ids: Set[int]) -> bool:
+    """Say whether an index segment describes any of the fragments; ``None`` may describe all."""
+    return bool(ids) if covered is None else not covered.isdisjoint(ids)

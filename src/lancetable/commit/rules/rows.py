@@ -1,8 +1,7 @@
-"""When do changes of rows conflict: deleting, updating, moving and replacing them."""
+"""Conflict rules for rows that are deleted, updated, moved or replaced."""
 
-from lancetable.commit.rules.indices import generations
+from lancetable.commit.rules.indices import generations, meets
 from lancetable.commit.rules.keys import may_share
-from lancetable.commit.rules.touched import meets, replaced_fields, touched
 from lancetable.commit.rules.verdicts import (
     ALL_FRAGMENTS,
     FINE,
@@ -59,7 +58,7 @@ def _inserted(own: Update, other: Operation) -> Verdict:
     keys = own.inserted_rows
     if keys is None:
         return FINE
-    replaced = replaced_fields(other) if isinstance(other, DataReplacement) else frozenset()
+    replaced = other.field_ids if isinstance(other, DataReplacement) else frozenset()
     unknown = isinstance(other, Update) and other.inserted_rows is None
     shared = (
         isinstance(other, Update)
@@ -78,7 +77,7 @@ def _inserted(own: Update, other: Operation) -> Verdict:
 
 
 def _overlapping(own: Delete | Update, other: Operation, facts: Facts) -> Verdict:
-    mine, their = touched(own), touched(other)
+    mine, their = own.touched, other.touched
     both = mine.all & their.all
     if not both:
         return FINE
@@ -95,7 +94,7 @@ def _overlapping(own: Delete | Update, other: Operation, facts: Facts) -> Verdic
 
 def for_rewrite(own: Rewrite, other: Operation, facts: Facts) -> Verdict:
     """Judge rows that moved to other files: what others deleted meanwhile can be deleted there."""
-    mine, their = touched(own).all, touched(other)
+    mine, their = own.touched.all, other.touched
     both = mine & their.all
     deletes = isinstance(other, Delete | Update) and facts.are_moves_known
     rewritten = [
@@ -136,8 +135,8 @@ def _is_indexed(own: Rewrite, other: CreateIndex, facts: Facts) -> bool:
 
 def for_replacement(own: DataReplacement, other: Operation) -> Verdict:
     """Judge files that replace the values of columns."""
-    mine, fields = touched(own).all, replaced_fields(own)
-    their = touched(other)
+    mine, fields = own.touched.all, own.field_ids
+    their = other.touched
     match other:
         case Merge():
             return ALL_FRAGMENTS
@@ -168,7 +167,7 @@ def _changes(other: Operation, fields: frozenset[int]) -> bool:
     """Say whether values of the fields changed or moved inside fragments that were updated."""
     match other:
         case DataReplacement():
-            return bool(fields & replaced_fields(other))
+            return bool(fields & other.field_ids)
         case Update(update_mode=UpdateMode.REWRITE_COLUMNS, fields_modified=modified):
             return bool(fields.intersection(modified))
         case Update():

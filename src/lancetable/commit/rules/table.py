@@ -1,13 +1,17 @@
-"""When do changes of the whole table, of its configuration and of its bases conflict."""
+"""Conflict rules for the schema, the configuration, base paths and the table as a whole."""
 
-from lancetable.commit.rules.touched import is_descriptive
-from lancetable.commit.rules.verdicts import FINE, LOG, Verdict, first, retry, stop
+from lancetable.commit.rules.verdicts import FINE, LOG, NULLS, Verdict, first, retry, stop
 from lancetable.commit.transaction import (
+    Append,
+    CreateIndex,
+    DataReplacement,
     MapUpdate,
     Merge,
     Operation,
     Overwrite,
+    Project,
     Restore,
+    Update,
     UpdateBases,
     UpdateConfig,
     UpdateMemWalState,
@@ -36,7 +40,7 @@ def for_overwrite(own: Overwrite, other: Operation) -> Verdict:
 
 def for_restore(other: Operation) -> Verdict:
     """Judge going back to an older version."""
-    described = isinstance(other, UpdateConfig) and is_descriptive(other)
+    described = isinstance(other, UpdateConfig) and other.changes_schema
     return first(
         (isinstance(other, UpdateMemWalState), LOG),
         (described, _SAME_SCHEMA_METADATA),
@@ -47,7 +51,7 @@ def after_replacement(own: Operation, other: Restore | Overwrite) -> Verdict:
     """Judge what comes after the whole table was replaced."""
     if isinstance(own, UpdateBases):
         return FINE
-    if isinstance(own, UpdateConfig) and not is_descriptive(own):
+    if isinstance(own, UpdateConfig) and not own.changes_schema:
         return first((_config_keys(own) & _config_keys(other), _SAME_CONFIG))
     verb = "restored an older version of" if isinstance(other, Restore) else "overwrote"
     return stop(f"another writer {verb} the table")
@@ -56,7 +60,7 @@ def after_replacement(own: Operation, other: Restore | Overwrite) -> Verdict:
 def for_config(own: UpdateConfig, other: Operation) -> Verdict:
     """Judge changes of configuration and metadata."""
     if isinstance(other, Merge):
-        return first((is_descriptive(own), retry("another writer changed the schema")))
+        return first((own.changes_schema, retry("another writer changed the schema")))
     if not isinstance(other, UpdateConfig):
         return FINE
     both_schema = own.schema_metadata is not None and other.schema_metadata is not None
@@ -96,3 +100,66 @@ def for_bases(own: UpdateBases, other: Operation) -> Verdict:
             if same_id or mine.path == their.path or (mine.name and mine.name == their.name):
                 return stop(f"another writer added a base like {mine.path!r}")
     return FINE
+
+
+def may_forbid_nulls(other: Operation) -> bool:
+    """Say whether rows written before may hold nulls that the new schema forbids."""
+    return isinstance(other, Merge | Project) and not other.preserves_nullability
+
+
+def for_append(own: Append, other: Operation) -> Verdict:
+    """Judge new rows.
+
+    A cast gives a column a new id. New rows that were written for the old one would be null there.
+    """
+    return first(
+        (isinstance(other, UpdateMemWalState), LOG),
+        (may_forbid_nulls(other), NULLS),
+        (
+            isinstance(other, Merge) and _holds_others(own, other),
+            retry("another writer replaced a column that the new rows hold"),
+        ),
+    )
+
+
+def _holds_others(own: Append, other: Merge) -> bool:
+    """Say whether new rows hold columns that the new schema does not know."""
+    known = {field.id for field in other.schema.walk()}
+    return any(
+        id_ >= 0 and id_ not in known
+        for fragment in own.fragments
+        for file in fragment.files
+        for id_ in file.fields
+    )
+
+
+def for_merge(other: Operation) -> Verdict:
+    """Judge new columns, which name all fragments as they were."""
+    if isinstance(other, CreateIndex | UpdateBases):
+        return FINE
+    if isinstance(other, UpdateConfig):
+        changed = retry("another writer changed the metadata of the schema")
+        return first((other.changes_schema, changed))
+    return first(
+        (isinstance(other, Project), stop("another writer changed the schema")),
+        (isinstance(other, UpdateMemWalState), LOG),
+        (True, retry("another writer changed the fragments of the table")),
+    )
+
+
+def for_project(own: Project, other: Operation) -> Verdict:
+    """Judge another schema over the same files."""
+    adds = isinstance(other, Append | Update | DataReplacement)
+    return first(
+        (isinstance(other, Merge | Project), retry("another writer changed the schema")),
+        # The whole schema is replaced, with it what the other one wrote about its columns.
+        (
+            isinstance(other, UpdateConfig) and other.changes_schema,
+            retry("another writer changed the metadata of the schema"),
+        ),
+        (isinstance(other, UpdateMemWalState), LOG),
+        (
+            adds and not own.preserves_nullability,
+            retry("another writer added values, which may be null"),
+        ),
+    )

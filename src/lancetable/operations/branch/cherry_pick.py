@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lancetable.commit import refs
-from lancetable.commit.apply.fragment_lookup import find_fragments
+from lancetable.commit.apply.fragment_ids import find_fragments
 from lancetable.commit.committer import commit
 from lancetable.commit.conflicts import Conflicting, Facts, judge
 from lancetable.commit.history.history import transactions_after
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.refs import BranchInfo
-from lancetable.commit.rules.touched import data_files, touched
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import (
     CreateIndex,
@@ -30,6 +29,7 @@ from lancetable.commit.transaction import (
     ReserveFragments,
     Transaction,
     UpdateConfig,
+    data_files,
 )
 from lancetable.commit.versions import load
 from lancetable.errors import ConflictError, InputError, VersionNotFoundError
@@ -203,7 +203,7 @@ def _check_past(
 def _facts(now: Snapshot, replayed: Replayed | None) -> Facts:
     if replayed is None or replayed.affected is None:
         return Facts()
-    found = find_fragments(now.manifest, touched(replayed.operation).updated)
+    found = find_fragments(now.manifest, replayed.operation.touched.updated)
     return Facts(replayed.affected, {id_: data_files(one) for id_, one in found.items()})
 
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import ConflictError, UnsupportedError
+from lancetable.format.arrays import Offsets
 from lancetable.format.manifest import Fragment, InlineSequence
 from lancetable.format.manifest.rowids import decode_row_ids, encode_row_ids
 from lancetable.fragment.deletions import load_deletions
 from lancetable.operations.branch.relocate import origin_name
-from lancetable.operations.rows.parts import Offsets
 
 Ids = npt.NDArray[np.uint64]
 

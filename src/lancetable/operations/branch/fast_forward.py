@@ -18,7 +18,7 @@ import numpy as np
 
 from lancetable.commit import refs
 from lancetable.commit.apply.derived_fields import next_fragment_id
-from lancetable.commit.apply.shared_ids import have_same_ids
+from lancetable.commit.apply.fragment_ids import have_same_ids
 from lancetable.commit.committer import commit
 from lancetable.commit.history.effects import NOTHING, Effect, effect_of
 from lancetable.commit.options import CommitOptions
@@ -113,7 +113,7 @@ def fast_forward(
         made.snapshot.version,
         name,
         versions,
-        type(operation).__name__,
+        operation.name,
         effect_of(operation, lambda: latest.manifest),
         len(files),
         tuple(sorted({one.name for one in tip.indices() if one.uuid not in known})),

@@ -19,8 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lancetable.commit.apply.derived_fields import next_fragment_id
-from lancetable.commit.apply.fragment_lookup import find_fragments
-from lancetable.commit.apply.shared_ids import shared_ids
+from lancetable.commit.apply.fragment_ids import find_fragments, shared_ids
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import (
     Append,
@@ -106,7 +105,7 @@ class Replay:
             case _:
                 raise InputError(
                     f"version {self._after.version} of the branch is of the kind "
-                    f"{type(operation).__name__}, which cannot be replayed on another history; "
+                    f"{operation.name}, which cannot be replayed on another history; "
                     "publish the whole branch with fast_forward, or repeat the change there"
                 )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from lancetable.commit.apply.shared_ids import shared_ids
+from lancetable.commit.apply.fragment_ids import shared_ids
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.format.manifest import Fragment
 from lancetable.fragment.deletions import load_deletions, write_deletions

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lancetable.commit.branch.branching import leftovers
-from lancetable.commit.leases import LEASES, Lease, active_leases, leases_of
+from lancetable.commit.leases import Lease, active_leases, leases_of
+from lancetable.commit.leases.records import LEASES
 from lancetable.commit.refs import REFS, branch_folder
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.errors import CorruptError, InputError, TableNotFoundError

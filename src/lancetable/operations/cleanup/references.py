@@ -4,25 +4,11 @@ Files are identified by the real place of the store that holds them and their pa
 a file of the main table is recognised when a branch or a clone refers to it over a base path.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lancetable.commit.snapshot import Snapshot, shown
-from lancetable.commit.transaction import (
-    Append,
-    CreateIndex,
-    DataReplacement,
-    Delete,
-    Merge,
-    Operation,
-    Overwrite,
-    Project,
-    ReserveFragments,
-    Rewrite,
-    Update,
-    UpdateBases,
-    UpdateConfig,
-)
+from lancetable.commit.transaction import CreateIndex, DataReplacement, Operation, Rewrite
 from lancetable.errors import CorruptError
 from lancetable.format.manifest import Fragment
 from lancetable.format.manifest.flags import check_writable
@@ -81,7 +67,7 @@ class References:
 
     def add_made(self, snapshot: Snapshot, operation: Operation) -> bool:
         """Add the files of a version by its transaction; false when that does not name them."""
-        fragments = made_fragments(operation)
+        fragments = operation.written
         if fragments is None:
             return False
         for each in fragments:
@@ -140,30 +126,6 @@ class References:
                 )
             found = self.roots[address] = real_root(store)
         return found
-
-
-def made_fragments(operation: Operation) -> list[Sequence[Fragment]] | None:
-    """Return the fragments with new files; ``None`` when the operation does not name them."""
-    match operation:
-        case Append(new) | Overwrite(fragments=new) | Merge(fragments=new):
-            return [new]
-        case Delete(updated, _, _):
-            return [updated]
-        case Update():
-            return [operation.updated_fragments, operation.new_fragments]
-        case Rewrite(groups):
-            return [group.new_fragments for group in groups]
-        case (
-            CreateIndex()
-            | DataReplacement()
-            | Project()
-            | ReserveFragments()
-            | UpdateConfig()
-            | UpdateBases()
-        ):
-            return []
-        case _:
-            return None
 
 
 def _made_indices(operation: Operation) -> list[tuple[str, int | None]]:

@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 
 from lancetable.errors import InputError
 from lancetable.expression import Expression, columns, evaluate
+from lancetable.format.arrays import Offsets
 from lancetable.format.schema.model import Field
 from lancetable.operations.input.assign import Assignment, assigned, exact_cast
 from lancetable.operations.input.fit import write_type
 from lancetable.operations.keys.join import KeyIndex
 from lancetable.operations.keys.keys import comparable
-from lancetable.operations.keys.row_buffer import Kept
-from lancetable.operations.rows.parts import Offsets
+from lancetable.operations.keys.row_buffer import RowBuffer
 
 _SHOWN = 3
 
@@ -107,7 +107,7 @@ class JoinMaker:
 
     on: tuple[str, ...]
     index: KeyIndex
-    kept: Kept
+    kept: RowBuffer
     names: tuple[str, ...]
     is_complete: bool = False
     """True when every row must find its values."""

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancetable.commit.rules.touched import data_files
 from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.transaction import data_files
+from lancetable.format.arrays import Offsets
 from lancetable.format.manifest import DataFile, Fragment
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.project import project_ids
@@ -25,7 +26,7 @@ from lancetable.operations.columns.column_values import Maker, fingerprint
 from lancetable.operations.columns.new_files import write_columns
 from lancetable.operations.results import ChangeOptions
 from lancetable.operations.rows.move_rows import target_of
-from lancetable.operations.rows.parts import Offsets, part_of, read_rows
+from lancetable.operations.rows.parts import part_of, read_rows
 from lancetable.operations.run.steps import run_steps
 from lancetable.scan.plan import ScanPlan, plan, windows
 from lancetable.scan.request import MiB, ScanRequest

@@ -11,10 +11,10 @@ from lancetable.fragment.projection import ROW_ADDRESS, ROW_ID
 from lancetable.operations.columns.column_values import JoinMaker
 from lancetable.operations.input.assign import exact_cast
 from lancetable.operations.input.fit import write_schema, write_type
-from lancetable.operations.input.sources import Source, read_source
+from lancetable.operations.input.sources import RowSource, read_source
 from lancetable.operations.keys.join import index_keys
 from lancetable.operations.keys.keys import comparable
-from lancetable.operations.keys.row_buffer import Kept, kept_step, kept_type
+from lancetable.operations.keys.row_buffer import RowBuffer, kept_step, kept_type
 from lancetable.operations.keys.spill import keep
 from lancetable.operations.rows.move_rows import has_stable_row_ids
 
@@ -84,7 +84,7 @@ def refuse_moved_rows(before: Snapshot, latest: Snapshot) -> None:
         )
 
 
-def keepable(source: Source) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def keepable(source: RowSource) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the rows of a source under types that can be kept."""
     steps = [kept_step(one.name, one.type) for one in source.schema]
     schema = pa.schema([pa.field(one.name, kept_type(one.type)) for one in source.schema])
@@ -106,7 +106,7 @@ def key_type(snapshot: Snapshot, name: str) -> pa.DataType:
     return write_type(resolve(snapshot.manifest.schema, name)[-1])
 
 
-def _column(kept: Kept, name: str) -> pa.Array:
+def _column(kept: RowBuffer, name: str) -> pa.Array:
     chunks = [batch.column(0) for batch in kept.batches([name])]
     if not chunks:
         return pa.nulls(0, kept.schema.field(name).type)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.expression import Expression
+from lancetable.format.arrays import Offsets
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.types import without_extensions
@@ -22,7 +23,7 @@ from lancetable.operations.input.assign import Assignment, bound_to, set_ids
 from lancetable.operations.results import ChangeOptions
 from lancetable.operations.rows.find_rows import Found
 from lancetable.operations.rows.move_rows import target_of
-from lancetable.operations.rows.parts import Offsets, part_of, part_windows, read_rows
+from lancetable.operations.rows.parts import part_of, part_windows, read_rows
 from lancetable.operations.rows.rowset import RowSet
 from lancetable.operations.run.steps import run_steps
 from lancetable.scan.plan import plan

@@ -21,7 +21,7 @@ from lancetable.operations.columns.add import extend_schema
 from lancetable.operations.columns.extend import ExtendTask, Extension, extend_fragment
 from lancetable.operations.input.assign import assigned
 from lancetable.operations.input.fit import refuse_names
-from lancetable.operations.input.sources import Source, read_source
+from lancetable.operations.input.sources import RowSource, read_source
 from lancetable.operations.results import DEFAULTS, ChangeOptions, ColumnsResult, Done
 from lancetable.operations.rows.parts import part_of
 from lancetable.scan.request import MiB
@@ -55,7 +55,7 @@ def add_streamed_columns(
 class _StreamExtension(Extension):
     """The files of the new columns, written one after the other as the stream is read."""
 
-    def __init__(self, source: Source, options: ChangeOptions) -> None:
+    def __init__(self, source: RowSource, options: ChangeOptions) -> None:
         self._rows = _StreamRows(source)
         super().__init__(self._rows, options, self._rows.batch_rows)
         self._options = options
@@ -108,7 +108,7 @@ class _StreamRows:
 
     inputs = ()
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: RowSource) -> None:
         self._batches: Iterator[pa.RecordBatch] = (one for one in source.batches if one.num_rows)
         self._held = next(self._batches, None)
         self._given = 0

@@ -38,7 +38,7 @@ class _Read(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class LiveRows:
     """Reads the live rows of a part."""
 
     plan: ScanPlan

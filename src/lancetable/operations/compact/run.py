@@ -16,8 +16,8 @@ from typing import NamedTuple, TypeVar
 
 from lancetable.commit.apply.derived_fields import next_fragment_id
 from lancetable.commit.committer import commit as commit_operation
+from lancetable.commit.loop.rebase_rewrite import Moves
 from lancetable.commit.options import CommitOptions
-from lancetable.commit.rebase_rewrite import Moves
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import ReserveFragments, Rewrite, RewriteGroup
 from lancetable.format.manifest import Fragment

@@ -29,7 +29,7 @@ from lancetable.fragment.writer import (
 )
 from lancetable.operations.compact.options import SORT_COPIES, CompactOptions
 from lancetable.operations.compact.order import Order, order_of
-from lancetable.operations.compact.read import LEAST_SHARED, Reading
+from lancetable.operations.compact.read import LEAST_SHARED, LiveRows
 from lancetable.operations.compact.reorder import reordered
 from lancetable.operations.input.file_version import table_options
 from lancetable.operations.rows.move_rows import Numbers, has_stable_row_ids, target_of
@@ -93,7 +93,7 @@ def _write_group(task: CompactTask) -> WrittenGroup:
     names = tuple(field.name for field in manifest.schema.fields)
     planned = plan(manifest.schema, ScanRequest(names, blobs="bytes"))
     order = _order(task) if task.options.is_sorted else None
-    reading = Reading(planned, Readers(task.part), task.window_bytes)
+    reading = LiveRows(planned, Readers(task.part), task.window_bytes)
     batches = reading.batches()
     if order is not None:
         batches = reordered(batches, order, partial(reading.rows_of, task.part_bytes))
@@ -129,7 +129,7 @@ def _order(task: CompactTask) -> Order:
     """Return the order that the rows of a task get."""
     names = (*task.options.sort_by, *task.options.z_order_by)
     planned = plan(task.part.manifest.schema, ScanRequest(names))
-    reading = Reading(planned, Readers(task.part), task.window_bytes)
+    reading = LiveRows(planned, Readers(task.part), task.window_bytes)
     order = order_of(pa.Table.from_batches(list(reading.batches())), task.options)
     # What the keys took is kept for later by the pool; reading the rows would take as much again.
     pa.default_memory_pool().release_unused()

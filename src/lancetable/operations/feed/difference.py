@@ -16,21 +16,26 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lancetable.commit.apply.fragment_lookup import find_fragments, fragment_ids
+from lancetable.commit.apply.fragment_ids import find_fragments, fragment_ids, have_same_ids
 from lancetable.commit.apply.lineage import matched_offsets
-from lancetable.commit.apply.shared_ids import have_same_ids
-from lancetable.commit.rules.touched import touched
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import (
     Append,
+    Clone,
+    CreateIndex,
     Delete,
     Operation,
     Overwrite,
+    ReserveFragments,
     Rewrite,
     Unknown,
     Update,
+    UpdateBases,
+    UpdateConfig,
+    UpdateMemWalState,
 )
 from lancetable.errors import CorruptError, UnsupportedError
+from lancetable.format.arrays import Mask, Offsets
 from lancetable.format.manifest import Fragment
 from lancetable.format.manifest.flags import Feature
 from lancetable.fragment.files import DataFiles
@@ -38,13 +43,10 @@ from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.projection import LAST_UPDATED_AT, ROW_ID
 from lancetable.operations.feed.columns import Link, has_other_values, have_same_columns
 
-Offsets = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Ids = npt.NDArray[np.uint64]
 
-_WITHOUT_ROWS = frozenset(
-    {"Clone", "CreateIndex", "ReserveFragments", "UpdateBases", "UpdateConfig", "UpdateMemWalState"}
-)
+_WITHOUT_ROWS = (Clone, CreateIndex, ReserveFragments, UpdateBases, UpdateConfig, UpdateMemWalState)
+"""Operations that change no rows."""
 _STABLE = int(Feature.STABLE_ROW_IDS)
 
 
@@ -80,7 +82,7 @@ def difference(before: Side | None, after: Side) -> Difference:
         opened = _Opened(after.snapshot)
         return Difference([], [opened.whole(one) for one in after.snapshot.manifest.fragments])
     operation = _operation(after.snapshot)
-    if _name(operation) in _WITHOUT_ROWS:
+    if isinstance(operation, _WITHOUT_ROWS):
         return Difference([], [])
     if not isinstance(operation, Overwrite):
         _check_identities(before.snapshot, after.snapshot)
@@ -100,10 +102,6 @@ def difference(before: Side | None, after: Side) -> Difference:
 def _operation(snapshot: Snapshot) -> Operation | None:
     transaction = snapshot.transaction()
     return None if transaction is None else transaction.operation
-
-
-def _name(operation: Operation | None) -> str:
-    return type(operation).__name__
 
 
 def _is_stable(before: Side, after: Side) -> bool:
@@ -192,7 +190,7 @@ class _Comparison:
             # Old releases counted fragments from 0 again, so that an id proves nothing here.
             both = frozenset()
         elif isinstance(self.operation, Append | Delete | Update) and self.is_alike:
-            both &= touched(self.operation).updated
+            both &= self.operation.touched.updated
         old = find_fragments(self.before.snapshot.manifest, sorted(old_ids - new_ids | both))
         new = find_fragments(self.after.snapshot.manifest, sorted(new_ids - old_ids | both))
         if isinstance(self.operation, Overwrite):

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import UnsupportedError
+from lancetable.format.arrays import Mask, Offsets
 from lancetable.fragment.readers import Readers
 from lancetable.operations.rows.parts import cut_offsets, read_rows
 from lancetable.scan.plan import plan
@@ -40,8 +40,8 @@ class ChangeTask:
     part: Snapshot
     """The version that holds the rows, with their fragment only, and the columns to read."""
 
-    offsets: npt.NDArray[np.int64]
-    updated: npt.NDArray[np.bool_]
+    offsets: Offsets
+    updated: Mask
     """Which of the rows are an image of an update."""
 
     is_removed: bool
@@ -85,7 +85,7 @@ class ChangeTask:
             start += len(offsets)
             yield from self._shown(rows, updated).to_batches(max_chunksize=self.batch_rows)
 
-    def _shown(self, rows: pa.Table, updated: npt.NDArray[np.bool_]) -> pa.Table:
+    def _shown(self, rows: pa.Table, updated: Mask) -> pa.Table:
         columns = [
             self._fitted(rows.column(number), field)
             for number, field in enumerate(list(self.schema)[: -len(ADDED_FIELDS)])

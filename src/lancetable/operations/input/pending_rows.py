@@ -18,7 +18,7 @@ from lancetable.format.schema.model import Schema
 from lancetable.fragment.writer import WriteOptions, WriteTarget, remove_fragments
 from lancetable.operations.input.file_version import table_options
 from lancetable.operations.input.fit import LEAVE_OUT, Fit, fit, write_schema
-from lancetable.operations.input.sources import Source, read_source
+from lancetable.operations.input.sources import RowSource, read_source
 from lancetable.operations.input.write import write_source, write_target
 from lancetable.operations.run.runner import Runner
 
@@ -47,7 +47,7 @@ class Draft:
     """Rows on their way into a table; their files are kept as long as they fit its schema."""
 
     def __init__(
-        self, source: Source, target: WriteTarget, options: WriteOptions, runner: Runner
+        self, source: RowSource, target: WriteTarget, options: WriteOptions, runner: Runner
     ) -> None:
         self.source = source
         self.options = options

@@ -18,7 +18,7 @@ from lancetable.fragment.writer import WriteOptions
 from lancetable.operations.input.file_version import check_stored, needed_version
 from lancetable.operations.input.fit import Fit, fit, refuse_new_names, write_schema, write_type
 from lancetable.operations.input.grow import shifted
-from lancetable.operations.input.sources import Source, read_source
+from lancetable.operations.input.sources import RowSource, read_source
 
 
 class Prepared(NamedTuple):
@@ -28,7 +28,7 @@ class Prepared(NamedTuple):
     """
 
     schema: Schema
-    source: Source
+    source: RowSource
     fit: Fit
     options: WriteOptions
 

@@ -26,7 +26,7 @@ ACCEPTED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RowSource:
     """Rows to write: their schema, and batches of them."""
 
     schema: pa.Schema
@@ -44,7 +44,7 @@ class Source:
         return self.open()
 
 
-def read_source(data: object, wanted: pa.Schema | None = None) -> Source:
+def read_source(data: object, wanted: pa.Schema | None = None) -> RowSource:
     """Return the rows of some data.
 
     ``wanted`` holds storage types for columns whose values come without a type.
@@ -52,7 +52,7 @@ def read_source(data: object, wanted: pa.Schema | None = None) -> Source:
     Raises:
         InputError: the data is of no kind that holds rows, or its values do not fit a type.
     """
-    if isinstance(data, Source):
+    if isinstance(data, RowSource):
         return data
     if isinstance(data, pa.Table):
         return _from_table(data)
@@ -76,8 +76,8 @@ def _kind(data: object) -> str:
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
-def _from_table(table: pa.Table, *, is_typed: bool = True) -> Source:
-    return Source(
+def _from_table(table: pa.Table, *, is_typed: bool = True) -> RowSource:
+    return RowSource(
         table.schema,
         lambda: iter(table.to_batches()),
         rows=table.num_rows,
@@ -87,7 +87,9 @@ def _from_table(table: pa.Table, *, is_typed: bool = True) -> Source:
     )
 
 
-def _once(schema: pa.Schema, batches: Iterator[pa.RecordBatch], *, is_typed: bool = True) -> Source:
+def _once(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch], *, is_typed: bool = True
+) -> RowSource:
     remaining = [batches]
 
     def open_() -> Iterator[pa.RecordBatch]:
@@ -95,10 +97,10 @@ def _once(schema: pa.Schema, batches: Iterator[pa.RecordBatch], *, is_typed: boo
             raise InputError("the rows were read already and cannot be read again; pass new ones")
         return remaining.pop()
 
-    return Source(schema, open_, is_typed=is_typed)
+    return RowSource(schema, open_, is_typed=is_typed)
 
 
-def _from_python(data: object, wanted: pa.Schema | None) -> Source | None:
+def _from_python(data: object, wanted: pa.Schema | None) -> RowSource | None:
     if isinstance(data, Mapping):
         arrays = {str(name): _column(str(name), values, wanted) for name, values in data.items()}
         lengths = {name: len(array) for name, array in arrays.items()}
@@ -141,7 +143,7 @@ def _column(name: str, values: Any, wanted: pa.Schema | None) -> pa.Array:  # no
         raise InputError(f"column {name!r}{place} cannot hold the values given: {cause}") from cause
 
 
-def _from_frame(data: object, _: pa.Schema | None) -> Source | None:
+def _from_frame(data: object, _: pa.Schema | None) -> RowSource | None:
     """Read a pandas or polars frame, without importing either."""
     home = type(data).__module__.partition(".")[0]
     if home == "pandas" and hasattr(data, "columns"):
@@ -162,20 +164,20 @@ def _without_pandas(metadata: Mapping[bytes, bytes] | None) -> Mapping[bytes, by
     return {key: value for key, value in (metadata or {}).items() if key != b"pandas"} or None
 
 
-def _from_reader(data: object, _: pa.Schema | None) -> Source | None:
+def _from_reader(data: object, _: pa.Schema | None) -> RowSource | None:
     if isinstance(data, Scan):
-        return Source(data.schema, data.to_batches, is_replayable=True)
+        return RowSource(data.schema, data.to_batches, is_replayable=True)
     if isinstance(data, pa.RecordBatchReader):
         return _once(data.schema, iter(data))
     datasets = sys.modules.get("pyarrow.dataset")
     if datasets is not None and isinstance(data, datasets.Dataset):
-        return Source(data.schema, data.to_batches, is_replayable=True)
+        return RowSource(data.schema, data.to_batches, is_replayable=True)
     if datasets is not None and isinstance(data, datasets.Scanner):
         return _once(data.projected_schema, data.to_batches())
     return None
 
 
-def _from_capsule(data: object, _: pa.Schema | None) -> Source | None:
+def _from_capsule(data: object, _: pa.Schema | None) -> RowSource | None:
     try:
         if hasattr(data, "__arrow_c_stream__"):
             reader = pa.RecordBatchReader.from_stream(data)
@@ -187,12 +189,12 @@ def _from_capsule(data: object, _: pa.Schema | None) -> Source | None:
     return None
 
 
-def _from_iterator(items: Iterator[Any], wanted: pa.Schema | None) -> Source:
+def _from_iterator(items: Iterator[Any], wanted: pa.Schema | None) -> RowSource:
     first = next(items, None)
     if first is None:
         if wanted is None:
             raise InputError("the iterator is empty and names no columns; give a schema as well")
-        return Source(wanted, lambda: iter(()), rows=0, is_replayable=True, is_typed=False)
+        return RowSource(wanted, lambda: iter(()), rows=0, is_replayable=True, is_typed=False)
     rest = chain([first], items)
     is_typed = not isinstance(first, Mapping)
     batches = _batches_of(rest) if is_typed else _batches_of_dicts(rest, wanted)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lancetable.commit.leases import at_work
+from lancetable.commit.leases import extend_lease
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import shown
 from lancetable.errors import (
@@ -28,7 +28,7 @@ from lancetable.fragment.writer import (
     write_fragments,
 )
 from lancetable.operations.input.fit import Fit, fit
-from lancetable.operations.input.sources import Source
+from lancetable.operations.input.sources import RowSource
 from lancetable.operations.run.runner import THREADS, Runner
 from lancetable.operations.run.steps import run_steps
 from lancetable.store import Store, TableLocation, spread
@@ -55,7 +55,7 @@ def write_part(task: WriteTask) -> list[Fragment]:
 
 
 def write_source(
-    source: Source,
+    source: RowSource,
     fitted: Fit,
     target: WriteTarget,
     options: WriteOptions,
@@ -70,7 +70,7 @@ def write_source(
     options = with_total(options)
     table, each = source.table, options.max_rows_per_file
     if table is None or table.num_rows <= each or table.nbytes > options.max_bytes_per_file:
-        batches = map(fitted.apply, _at_work(source.batches))
+        batches = map(fitted.apply, _extending_lease(source.batches))
         return write_fragments(batches, fitted.schema, target, options)
     tasks = (
         WriteTask(table.slice(first, each), fitted.schema, target.turned(first // each), options)
@@ -80,10 +80,10 @@ def write_source(
     return [fragment for made in written for fragment in made]
 
 
-def _at_work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _extending_lease(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a source that may take long to give them."""
     for batch in batches:
-        at_work()
+        extend_lease()
         yield batch
 
 

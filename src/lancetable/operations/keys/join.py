@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lancetable.format.arrays import Offsets
 from lancetable.format.encoding.kernels.ordering import ascending_order
 from lancetable.format.encoding.kernels.probing import Marks, marks_of, probe
 from lancetable.fragment.readers import Readers
-from lancetable.operations.keys.keys import Codes, are_equal, codes_of, comparable, has_repeats
-from lancetable.operations.rows.parts import Offsets, part_windows
+from lancetable.operations.keys.keys import KeyCodes, are_equal, codes_of, comparable, has_repeats
+from lancetable.operations.rows.parts import part_windows
 from lancetable.scan.plan import ScanPlan, Window, plan
 from lancetable.scan.request import ScanRequest
 from lancetable.scan.result import Piece
@@ -55,7 +56,7 @@ class KeyIndex:
             places, rows = places[same], rows[same]
         return places, rows
 
-    def find(self, codes: Codes) -> tuple[Offsets, Offsets]:
+    def find(self, codes: KeyCodes) -> tuple[Offsets, Offsets]:
         """Return pairs of places in the codes and rows of the source; keys may still differ."""
         places = probe(codes.values, self.marks)
         if codes.is_valid is not None:

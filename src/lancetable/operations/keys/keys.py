@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from lancetable.commit.rules.keys import BLOCKS, MOST_EXACT
 from lancetable.commit.transaction import BloomFilter, ExactKeys, KeyFilter
 from lancetable.errors import InputError
+from lancetable.format.arrays import Mask
 from lancetable.format.encoding.kernels.ordering import ascending_order
 from lancetable.format.encoding.kernels.probing import mark_keys
 from lancetable.format.schema.types import without_extensions
@@ -35,11 +36,11 @@ _PROBABILITY = 0.00057
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-class Codes(NamedTuple):
+class KeyCodes(NamedTuple):
     """A number for each key; equal keys have equal numbers."""
 
     values: Hashes
-    is_valid: npt.NDArray[np.bool_] | None
+    is_valid: Mask | None
     """False where a part of the key is null; ``None`` when no part ever is."""
     is_exact: bool
     """True when different keys have different numbers."""
@@ -86,18 +87,18 @@ def _bits(array: pa.Array) -> pa.Array:
     return pa.array(values.view(np.int64), mask=mask)
 
 
-def codes_of(columns: Sequence[pa.Array]) -> Codes:
+def codes_of(columns: Sequence[pa.Array]) -> KeyCodes:
     """Return a number for each key; the columns are in comparable form."""
     is_valid = _validity(columns)
     if len(columns) == 1 and not _types.is_large_binary(columns[0].type):
-        return Codes(_numbers(columns[0]), is_valid, is_exact=True)
+        return KeyCodes(_numbers(columns[0]), is_valid, is_exact=True)
     total = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         total = (total + _MIX) * _MIX ^ _hashes(column)
-    return Codes(total, is_valid, is_exact=False)
+    return KeyCodes(total, is_valid, is_exact=False)
 
 
-def _validity(columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_] | None:
+def _validity(columns: Sequence[pa.Array]) -> Mask | None:
     nullable = [column.is_valid() for column in columns if column.null_count]
     if not nullable:
         return None
@@ -118,7 +119,7 @@ def _hashes(column: pa.Array) -> Hashes:
     return hash_words(_numbers(column))
 
 
-def are_equal(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> npt.NDArray[np.bool_]:
+def are_equal(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> Mask:
     """Say for each row whether the keys of two sides, in comparable form, are the same."""
     masks = [
         pc.fill_null(pc.equal(one, other), False).to_numpy(zero_copy_only=False)  # noqa: FBT003

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from lancetable.errors import SchemaError
+from lancetable.format.arrays import Offsets
 from lancetable.format.schema.types import storage_type
 from lancetable.operations.input.casts import CastPlanner, Step
-from lancetable.operations.rows.parts import Offsets
 
 _types = pa.types
 
@@ -52,7 +52,7 @@ def kept_step(name: str, type_: pa.DataType) -> Step | None:
     return step
 
 
-class Kept:
+class RowBuffer:
     """Batches of one schema, read by the number of a row."""
 
     __slots__ = ("_batches", "_maps", "_starts", "schema")
@@ -69,7 +69,7 @@ class Kept:
         self._starts = np.cumsum([0, *(batch.num_rows for batch in self._batches)])
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Kept, (self.schema, self._batches)
+        return RowBuffer, (self.schema, self._batches)
 
     @property
     def rows(self) -> int:
@@ -82,15 +82,15 @@ class Kept:
             for mapped in self._maps:
                 mapped.madvise(mmap.MADV_DONTNEED)
 
-    def joined(self, other: "Kept") -> "Kept":
+    def joined(self, other: "RowBuffer") -> "RowBuffer":
         """Return the rows of both, of one schema, without a copy."""
         batches = [*self._batches, *other._batches]  # noqa: SLF001 - the same class
-        return Kept(self.schema, batches, (*self._maps, *other._maps))  # noqa: SLF001
+        return RowBuffer(self.schema, batches, (*self._maps, *other._maps))  # noqa: SLF001
 
-    def select(self, names: Sequence[str]) -> "Kept":
+    def select(self, names: Sequence[str]) -> "RowBuffer":
         """Return the same rows with some of the columns, which is less to send elsewhere."""
         chosen = [batch.select(list(names)) for batch in self._batches]
-        return Kept(pa.schema([self.schema.field(name) for name in names]), chosen)
+        return RowBuffer(pa.schema([self.schema.field(name) for name in names]), chosen)
 
     def batches(self, names: Sequence[str]) -> list[pa.RecordBatch]:
         """Return some columns of all rows without a copy."""

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancetable.errors import InputError
+from lancetable.format.arrays import Offsets
 from lancetable.format.encoding.kernels.ordering import ascending_order
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import resolve
@@ -19,9 +20,8 @@ from lancetable.operations.keys.keys import (
     has_repeats,
     key_hashes,
 )
-from lancetable.operations.keys.row_buffer import Kept
+from lancetable.operations.keys.row_buffer import RowBuffer
 from lancetable.operations.keys.xxhash import Hashes
-from lancetable.operations.rows.parts import Offsets
 
 _SHOWN = 5
 
@@ -41,14 +41,14 @@ class SourceKeys:
         """Return the keys of a batch in comparable form."""
         return [comparable(_below(batch, path), ".".join(path)) for path in self.paths]
 
-    def index(self, kept: Kept) -> KeyIndex:
+    def index(self, kept: RowBuffer) -> KeyIndex:
         """Index the keys of all rows."""
         pieces = [self.of(batch) for batch in kept.batches(self.columns)]
         if not pieces:
             pieces = [self.of(kept.take(np.empty(0, np.int64), self.columns))]
         return index_keys([pa.concat_arrays(column) for column in zip(*pieces, strict=True)])
 
-    def shown(self, kept: Kept, rows: Offsets) -> str:
+    def shown(self, kept: RowBuffer, rows: Offsets) -> str:
         """Return some keys as text."""
         batch = kept.take(rows[: 4 * _SHOWN], self.columns)
         values = zip(*(_below(batch, path).to_pylist() for path in self.paths), strict=True)
@@ -57,7 +57,7 @@ class SourceKeys:
         return ", ".join(repr(value) for value in distinct[:_SHOWN])
 
     def record(
-        self, kept: Kept, rows: Offsets, keys: InsertedKeys, *, allows_duplicates: bool
+        self, kept: RowBuffer, rows: Offsets, keys: InsertedKeys, *, allows_duplicates: bool
     ) -> None:
         """Record the keys of rows that are inserted; one with a null in it equals no other.
 

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from lancetable.errors import StoreError
 from lancetable.operations.keys.keys import codes_of
-from lancetable.operations.keys.row_buffer import Kept
+from lancetable.operations.keys.row_buffer import RowBuffer
 from lancetable.operations.keys.xxhash import Hashes, hash_words
 
 Keys = Callable[[pa.RecordBatch], Sequence[pa.Array]]
@@ -50,7 +50,7 @@ def keep(
     *,
     keys: Keys | None = None,
     folder: str | None = None,
-) -> list[Kept]:
+) -> list[RowBuffer]:
     """Return all rows, in parts that need about ``memory_limit`` bytes each.
 
     Rows with the same key are in the same part. Without ``keys`` there is one part, on disk when it
@@ -69,7 +69,7 @@ def keep(
         if weight > limit:
             break
     else:
-        return [Kept(schema, held)]
+        return [RowBuffer(schema, held)]
     everything = chain(_popped(held), waiting)
     with ExitStack() as opened:
         place = SpillPlace(schema, folder, opened)
@@ -81,9 +81,9 @@ def keep(
         return _packed(_divided(_Division(place, keys, limit), everything, 0, _MOST_BITS), limit)
 
 
-def _packed(parts: Iterable[tuple[Kept, int]], limit: int) -> list[Kept]:
+def _packed(parts: Iterable[tuple[RowBuffer, int]], limit: int) -> list[RowBuffer]:
     """Join parts that fit into the limit together, as each costs a look at the table."""
-    packed: list[Kept] = []
+    packed: list[RowBuffer] = []
     held = 0
     for part, weight in parts:
         if packed and held + weight <= limit:
@@ -146,14 +146,16 @@ class SpillFile:
             self._writer.write_batch(batch)
         self.weight += _weight(batch)
 
-    def kept(self) -> Kept:
+    def kept(self) -> RowBuffer:
         """Finish the file and return its rows, which are read when they are needed."""
         with self._place.refusals(), closing(self._file):
             self._writer.close()
             self._file.flush()
             mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         # Arrow refers to the map for as long as any of its rows is in use.
-        kept = Kept(self._place.schema, list(pa.ipc.open_stream(pa.py_buffer(mapped))), [mapped])
+        kept = RowBuffer(
+            self._place.schema, list(pa.ipc.open_stream(pa.py_buffer(mapped))), [mapped]
+        )
         kept.release()
         return kept
 
@@ -179,7 +181,7 @@ class _Division:
 
 def _divided(
     division: _Division, batches: Iterable[pa.RecordBatch], used: int, bits: int
-) -> Iterator[tuple[Kept, int]]:
+) -> Iterator[tuple[RowBuffer, int]]:
     """Yield parts of rows and their weight, divided by bits of hashes of which some were used."""
     for file, is_one_key in _split(division, batches, _HASH_BITS - used - bits, bits):
         weight = file.weight
@@ -194,7 +196,7 @@ def _divided(
             yield from _divided(division, _released(part), used + bits, further)
 
 
-def _released(part: Kept) -> Iterator[pa.RecordBatch]:
+def _released(part: RowBuffer) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a part, letting go of their memory."""
     for batch in part.batches(part.schema.names):
         yield batch

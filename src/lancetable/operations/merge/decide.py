@@ -15,14 +15,15 @@ import pyarrow as pa
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError
 from lancetable.expression import evaluate_mask
+from lancetable.format.arrays import Mask, Offsets
 from lancetable.format.manifest import Fragment
 from lancetable.format.rows import row_address
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.readers import Readers
 from lancetable.operations.keys.join import KeyIndex, Pairs, join_part
-from lancetable.operations.keys.row_buffer import Kept
+from lancetable.operations.keys.row_buffer import RowBuffer
 from lancetable.operations.merge.clauses import SOURCE, TARGET, Act, BoundClause, Sides, When
-from lancetable.operations.rows.parts import Offsets, cut_offsets, read_rows
+from lancetable.operations.rows.parts import cut_offsets, read_rows
 from lancetable.operations.rows.rowset import RowSet
 from lancetable.operations.run.memory import collector_paused
 from lancetable.scan.plan import ScanPlan, plan
@@ -45,7 +46,7 @@ class Decided(NamedTuple):
     rows: Offsets
     actions: Actions
 
-    def where(self, chosen: npt.NDArray[np.bool_]) -> "Decided":
+    def where(self, chosen: Mask) -> "Decided":
         """Return some of the rows."""
         return Decided(self.fragment, self.offsets[chosen], self.rows[chosen], self.actions[chosen])
 
@@ -70,7 +71,7 @@ class MatchTask:
     on: tuple[str, ...]
     index: KeyIndex
     clauses: tuple[BoundClause, ...]
-    kept: Kept
+    kept: RowBuffer
     """The columns of the source that conditions read."""
 
 
@@ -100,7 +101,7 @@ def decide_pairs(
     readers: Readers,
     found: Iterable[tuple[int, Pairs]],
     all_clauses: Sequence[BoundClause],
-    kept: Kept,
+    kept: RowBuffer,
 ) -> Matched:
     """Decide about rows of a part, by the positions of their fragments."""
     clauses = numbered(all_clauses, When.MATCHED)
@@ -129,7 +130,7 @@ def decide_rest(task: RestTask) -> list[Decided]:
     """Decide about the rows of a part that no row of the source matches."""
     clauses = numbered(task.clauses, When.NOT_MATCHED_BY_SOURCE)
     readers = Readers(task.part)
-    nothing = Kept(pa.schema([]), [])
+    nothing = RowBuffer(pa.schema([]), [])
     decided: list[Decided] = []
     for position, fragment in enumerate(task.part.manifest.fragments):
         rest = readers[position].live_offsets(0, readers[position].opened.rows)
@@ -147,7 +148,7 @@ def _decided(
     position: int,
     pairs: tuple[Offsets, Offsets],
     clauses: Numbered,
-    kept: Kept,
+    kept: RowBuffer,
 ) -> Iterator[Decided]:
     """Yield the rows of a fragment on which a clause acts, if there are any."""
     fragment = readers.source.manifest.fragments[position]
@@ -180,7 +181,7 @@ def _actions(
     position: int,
     pairs: tuple[Offsets, Offsets],
     clauses: Numbered,
-    kept: Kept,
+    kept: RowBuffer,
 ) -> Actions:
     offsets, rows = pairs
     if clauses[0][1].condition is None:
@@ -235,7 +236,7 @@ class TargetColumns:
         readers: Readers,
         position: int,
         offsets: Offsets,
-        kept: Kept,
+        kept: RowBuffer,
         rows: Offsets,
         source: Sequence[str],
     ) -> pa.RecordBatch:
@@ -260,7 +261,7 @@ def _combined(chunks: list[pa.Array]) -> pa.Array:
 
 
 def decide_inserts(
-    clauses: Sequence[BoundClause], kept: Kept, rows: Offsets
+    clauses: Sequence[BoundClause], kept: RowBuffer, rows: Offsets
 ) -> tuple[Offsets, Actions]:
     """Return which of the rows of a source that match nothing are inserted, and by which clause."""
     own = numbered(clauses, When.NOT_MATCHED)
@@ -277,7 +278,7 @@ def decide_inserts(
     return rows[found != NOTHING], found[found != NOTHING]
 
 
-def source_batch(kept: Kept, rows: Offsets, names: Sequence[str]) -> pa.RecordBatch:
+def source_batch(kept: RowBuffer, rows: Offsets, names: Sequence[str]) -> pa.RecordBatch:
     """Return rows of the source with their columns named by their side."""
     if not names:
         return pa.RecordBatch.from_arrays([pa.nulls(len(rows))], [""])

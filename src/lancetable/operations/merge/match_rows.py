@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError
+from lancetable.format.arrays import Offsets
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.writer import WriteOptions, remove_fragments
 from lancetable.operations.keys.keys import InsertedKeys
-from lancetable.operations.keys.row_buffer import Kept
+from lancetable.operations.keys.row_buffer import RowBuffer
 from lancetable.operations.keys.source_keys import SourceKeys
 from lancetable.operations.keys.spill import ROW_BYTES
 from lancetable.operations.keys.xxhash import Hashes
@@ -37,7 +38,7 @@ from lancetable.operations.merge.decide import (
 )
 from lancetable.operations.merge.write import ROWS_PER_TASK, MergeTask, plan_writes, write_merged
 from lancetable.operations.rows.move_rows import target_of
-from lancetable.operations.rows.parts import Offsets, parts, suited
+from lancetable.operations.rows.parts import parts, suited
 from lancetable.operations.rows.rowset import RowSet
 from lancetable.operations.run.memory import give_back
 from lancetable.operations.run.runner import Runner
@@ -103,7 +104,7 @@ class MergeWork:
     """Whether the keys of the current part are known to differ."""
 
     def take_part(
-        self, kept: Kept, *, is_last: bool, matches: Iterable[Matched] | None = None
+        self, kept: RowBuffer, *, is_last: bool, matches: Iterable[Matched] | None = None
     ) -> None:
         """Apply one part of the source; its matches may be known already.
 
@@ -159,13 +160,13 @@ class MergeWork:
     def take_rest(self) -> None:
         """Decide about rows that no part matches, when all parts were absorbed."""
         if self.plan.has(When.NOT_MATCHED_BY_SOURCE):
-            nothing = Kept(pa.schema([]), [])
+            nothing = RowBuffer(pa.schema([]), [])
             for decided in self._rest():
                 self._decide(decided, nothing)
             none = np.empty(0, np.int64)
             self._write(self._task(nothing, none, none.astype(np.int16)))
 
-    def _matches(self, kept: Kept) -> Iterator[Matched]:
+    def _matches(self, kept: RowBuffer) -> Iterator[Matched]:
         plan = self.plan
         if not kept.rows:
             return
@@ -173,7 +174,7 @@ class MergeWork:
         self._are_distinct = index.is_unique
         clauses = plan.clauses
         read = condition_sides(numbered(clauses, When.MATCHED)).source
-        narrow = kept.select(read) if read else Kept(kept.schema, [])
+        narrow = kept.select(read) if read else RowBuffer(kept.schema, [])
         for group in _groups(plan.snapshot, plan.rows_at_a_time):
             tasks = [MatchTask(part, plan.on, index, clauses, narrow) for part in group]
             yield from run_steps(suited(plan.runner, group), match_part, tasks)
@@ -193,7 +194,7 @@ class MergeWork:
             for id_, offsets in found.offsets.items():
                 self.matched[id_] = _with(self.matched, id_, offsets)
 
-    def _decide(self, decided: Iterable[Decided], kept: Kept) -> None:
+    def _decide(self, decided: Iterable[Decided], kept: RowBuffer) -> None:
         """Note what is done with rows; many of them are written at once."""
         clauses = self.plan.clauses
         updates = np.array([clause.act is Act.UPDATE for clause in clauses])
@@ -209,7 +210,7 @@ class MergeWork:
             none = np.empty(0, np.int64)
             self._write(self._task(kept, none, none.astype(np.int16)))
 
-    def _task(self, kept: Kept, rows: Offsets, by: Actions) -> MergeTask:
+    def _task(self, kept: RowBuffer, rows: Offsets, by: Actions) -> MergeTask:
         plan = self.plan
         moved, self._waiting = tuple(self._waiting), []
         return MergeTask(

@@ -28,7 +28,7 @@ from lancetable.operations.input.fit import write_schema, write_type
 from lancetable.operations.input.sources import read_source
 from lancetable.operations.input.write import keep_or_remove
 from lancetable.operations.keys.keys import InsertedKeys
-from lancetable.operations.keys.row_buffer import Kept
+from lancetable.operations.keys.row_buffer import RowBuffer
 from lancetable.operations.keys.source_keys import SourceKeys, source_keys
 from lancetable.operations.keys.spill import keep
 from lancetable.operations.merge.clauses import Clause, bind_clauses
@@ -87,7 +87,7 @@ class Spread(Protocol):
 class _Here:
     """Parts that are taken one after the other, in this process."""
 
-    parts: list[Kept]
+    parts: list[RowBuffer]
 
     def run(self, plan: MergePlan, source: SourcePlan, fragments: list[Fragment]) -> MergeWork:
         del source

@@ -18,7 +18,7 @@ from lancetable.operations.input.casts import Step
 from lancetable.operations.input.file_version import next_field_id
 from lancetable.operations.input.fit import Fit, fit
 from lancetable.operations.input.grow import grown
-from lancetable.operations.input.sources import Source
+from lancetable.operations.input.sources import RowSource
 from lancetable.operations.keys.row_buffer import kept_step, kept_type
 from lancetable.operations.merge.clauses import Clause, source_columns
 
@@ -32,7 +32,7 @@ class SourcePlan(NamedTuple):
     """Further columns, and how they become what can be kept."""
     kept: pa.Schema
 
-    def batches(self, source: Source) -> Iterator[pa.RecordBatch]:
+    def batches(self, source: RowSource) -> Iterator[pa.RecordBatch]:
         """Yield all rows as they are kept.
 
         Raises:

@@ -11,16 +11,17 @@ import numpy as np
 import pyarrow as pa
 
 from lancetable.commit.snapshot import Snapshot
+from lancetable.format.arrays import Offsets
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.writer import WriteOptions
 from lancetable.operations.input.fit import write_type
-from lancetable.operations.keys.row_buffer import Kept
+from lancetable.operations.keys.row_buffer import RowBuffer
 from lancetable.operations.merge.clauses import SOURCE, TARGET, Act, BoundClause
 from lancetable.operations.merge.decide import Actions, Decided, TargetColumns, source_batch
 from lancetable.operations.rows.move_rows import Lineage, has_stable_row_ids, write_labelled
-from lancetable.operations.rows.parts import Offsets, part_of
+from lancetable.operations.rows.parts import part_of
 from lancetable.operations.run.memory import give_back
 
 ROWS_PER_TASK = 256 * 1024
@@ -37,7 +38,7 @@ class MergeTask:
     inserted: Offsets
     inserted_by: Actions
     clauses: tuple[BoundClause, ...]
-    kept: Kept
+    kept: RowBuffer
     options: WriteOptions
 
 

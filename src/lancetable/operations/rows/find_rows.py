@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.expression import Expression, Literal
+from lancetable.format.arrays import Offsets
 from lancetable.format.manifest import Fragment
 from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS
 from lancetable.fragment.projection import ROW_ADDRESS
 from lancetable.fragment.readers import Readers
-from lancetable.operations.rows.parts import Offsets, part_of, parts, suited
+from lancetable.operations.rows.parts import part_of, parts, suited
 from lancetable.operations.rows.rowset import RowSet
 from lancetable.operations.run.memory import collector_paused
 from lancetable.operations.run.runner import Runner

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lancetable.commit.blob_dataset import check_rows_stay
 from lancetable.commit.snapshot import Snapshot
+from lancetable.format.arrays import Offsets
 from lancetable.format.manifest import Fragment, InlineSequence, Manifest
 from lancetable.format.manifest.flags import Feature
 from lancetable.format.manifest.rowids import encode_row_ids, encode_versions
@@ -23,7 +24,7 @@ from lancetable.fragment.system import FIRST_VERSION
 from lancetable.fragment.writer import WriteOptions, WriteTarget, remove_fragments, write_fragments
 from lancetable.operations.input.file_version import table_options
 from lancetable.operations.rows.hidden_columns import OUTSIDE, Spill
-from lancetable.operations.rows.parts import Offsets, cut_offsets, read_rows
+from lancetable.operations.rows.parts import cut_offsets, read_rows
 from lancetable.operations.run.ahead import read_ahead
 from lancetable.scan.plan import ScanPlan
 from lancetable.scan.result import Piece, aligned

@@ -7,9 +7,9 @@ reader takes it for a version.
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from lancetable.commit.snapshot import Snapshot
+from lancetable.format.arrays import Offsets
 from lancetable.format.manifest import Fragment
 from lancetable.fragment.blobs import read_payloads
 from lancetable.fragment.reader import FragmentReader
@@ -22,8 +22,6 @@ from lancetable.scan.request import MiB
 from lancetable.scan.result import Piece, finish
 from lancetable.scan.row_size import measured
 from lancetable.scan.small_fragments import SMALL_WINDOW_ROWS
-
-Offsets = npt.NDArray[np.int64]
 
 PART_ROWS = 256 * 1024
 PART_FRAGMENTS = 256

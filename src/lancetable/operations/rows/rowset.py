@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from lancetable.operations.rows.parts import Offsets
+from lancetable.format.arrays import Offsets
 
 _BITS = 8
 _NUMBER_BYTES = 4

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from lancetable.commit.leases import at_work
+from lancetable.commit.leases import extend_lease
 from lancetable.commit.publish import discard
 from lancetable.errors import UnknownOutcomeError
 from lancetable.operations.run.runner import Runner
@@ -55,7 +55,7 @@ def run_steps(
 
     try:
         for result in runner.map(_Guarded(step), until_failure()):
-            at_work()
+            extend_lease()
             if isinstance(result, _Failed):
                 failed.append(result.error)
             else:

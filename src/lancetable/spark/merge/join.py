@@ -27,7 +27,7 @@ from lancetable.fragment.readers import Readers
 from lancetable.fragment.writer import remove_fragments
 from lancetable.operations.keys.join import Pairs
 from lancetable.operations.keys.keys import InsertedKeys, codes_of
-from lancetable.operations.keys.row_buffer import Kept
+from lancetable.operations.keys.row_buffer import RowBuffer
 from lancetable.operations.keys.source_keys import SourceKeys
 from lancetable.operations.keys.xxhash import Hashes, hash_words
 from lancetable.operations.merge.clauses import When
@@ -205,13 +205,13 @@ class _Bucket:
 
     def _take(self, work: MergeWork, left: pa.Table, right: pa.Table) -> None:
         rows = left.drop_columns([BUCKET])
-        kept = Kept(
+        kept = RowBuffer(
             self.source.kept,
             [self.source.apply(self.incoming.apply(batch)) for batch in rows.to_batches()],
         )
         work.take_part(kept, is_last=False, matches=[self._matched(kept, right)])
 
-    def _matched(self, kept: Kept, right: pa.Table) -> Matched:
+    def _matched(self, kept: RowBuffer, right: pa.Table) -> Matched:
         plan = self.plan
         index = plan.keys.index(kept)
         none = kept.take(np.empty(0, np.int64), plan.keys.columns)
@@ -221,7 +221,7 @@ class _Bucket:
         addresses = right.column(ADDRESS).to_numpy().view(np.uint64)[places]
         order = np.argsort(addresses, kind="stable")
         read = condition_sides(numbered(plan.clauses, When.MATCHED)).source
-        narrow = kept.select(read) if read else Kept(kept.schema, [])
+        narrow = kept.select(read) if read else RowBuffer(kept.schema, [])
         found = _by_position(plan.snapshot, addresses[order], rows[order])
         return decide_pairs(Readers(plan.snapshot), found, plan.clauses, narrow)
 

@@ -8,19 +8,19 @@ those of the version they go on.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lancetable.commit.apply.derived_fields import next_fragment_id
-from lancetable.commit.apply.fragment_lookup import find_fragments
+from lancetable.commit.apply.fragment_ids import find_fragments
+from lancetable.commit.loop.rebase import Rebase
 from lancetable.commit.publish import discard
-from lancetable.commit.rebase import Rebase
 from lancetable.commit.reuse import load_reuse, reuse_segment, write_reuse
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Rewrite, RewriteGroup
 from lancetable.errors import ConflictError, InputError
+from lancetable.format.arrays import Offsets
 from lancetable.format.manifest import Fragment
 from lancetable.format.manifest.indices.kinds import is_system
 from lancetable.format.manifest.reuse import (
@@ -35,8 +35,6 @@ from lancetable.fragment.deletions import load_deletions, write_deletions
 
 if TYPE_CHECKING:
     from lancetable.format.manifest import IndexSegment
-
-Offsets: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

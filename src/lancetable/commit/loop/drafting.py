@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from lancetable.commit.apply.manifest import Context, State, apply
-from lancetable.commit.newer_versions import Tip
+from lancetable.commit.loop.newer_versions import Tip
 from lancetable.commit.publish import this_writer
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Operation

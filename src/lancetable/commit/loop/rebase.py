@@ -8,9 +8,7 @@ of them may have moved it elsewhere.
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from lancetable.commit.apply.fragment_lookup import find_fragments, fragment_ids
-from lancetable.commit.apply.shared_ids import files_of, shared_ids
-from lancetable.commit.rules.touched import touched
+from lancetable.commit.apply.fragment_ids import files_of, find_fragments, fragment_ids, shared_ids
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Delete, Merge, Operation, Update
 from lancetable.errors import ConflictError
@@ -135,7 +133,7 @@ def check_same_fragments(base: Manifest, tip: Manifest, operation: Operation) ->
     """
     if base.version == tip.version:
         return
-    ids = fragment_ids(base) if isinstance(operation, Merge) else touched(operation).all
+    ids = fragment_ids(base) if isinstance(operation, Merge) else operation.touched.all
     if not ids or not (shared_ids(base) or shared_ids(tip)):
         return
     before = files_of(find_fragments(base, ids).values())

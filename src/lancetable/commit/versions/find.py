@@ -1,18 +1,24 @@
-"""Which manifest is asked for: the latest, a number, a tag, a branch, a time.
+"""Find and open a version: the latest, or one by number, tag, branch or time.
 
 The latest version is found without listing when a hint names a version that exists: from there the
 next names are tried until one is missing. The hint may be wrong in any way; then the folder is
 listed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
 
-from lancetable.commit.as_of import newest_at, parse_moment
 from lancetable.commit.manifest_cache import Seen
 from lancetable.commit.numbered import Found, decoded, numbered
-from lancetable.commit.snapshot import Snapshot, read_transaction, shown
+from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.versions.as_of import newest_at, parse_moment
+from lancetable.commit.versions.listing import (
+    VersionInfo,
+    listed,
+    listed_entries,
+    newest_in_order,
+    version_time,
+)
 from lancetable.errors import (
     CorruptError,
     FileNotFoundInStoreError,
@@ -23,36 +29,14 @@ from lancetable.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from lancetable.format.limits import read_limits
-from lancetable.format.manifest import WriterVersion
-from lancetable.format.manifest.codec import decode_heading
 from lancetable.format.manifest.flags import check_writable
-from lancetable.format.manifest.names import (
-    DETACHED_BIT,
-    HINT,
-    VERSIONS,
-    Scheme,
-    manifest_path,
-    parse_manifest_name,
-)
+from lancetable.format.manifest.names import DETACHED_BIT, HINT, VERSIONS, manifest_path
 from lancetable.fragment.source import read_whole
-from lancetable.store import ByteRange, Entry, Store, TableLocation, spread
+from lancetable.store import Entry, Store, TableLocation
 
 HINT_MOST = 4096
 _MAX_PROBES = 64
-_DETAILS: "Seen[VersionInfo]" = Seen()
 _TIMES: "Seen[datetime | None]" = Seen()
-
-
-class VersionInfo(NamedTuple):
-    """One version in a list; what stands in its manifest is there only when asked for."""
-
-    version: int
-    path: str
-    size: int
-    timestamp: datetime | None = None
-    writer: WriterVersion | None = None
-    operation: str | None = None
 
 
 def load(
@@ -125,43 +109,6 @@ def check_may_change(location: TableLocation, *branches: str | None) -> None:
         check_writable(manifest.reader_flags, manifest.writer_flags)
 
 
-def list_versions(snapshot: Snapshot, *, detail: bool = False) -> list[VersionInfo]:
-    """Return the versions of the snapshot's branch, oldest first.
-
-    With ``detail`` each manifest is read for its time, its writer and its operation.
-
-    Raises:
-        CorruptError: both naming schemes are used, or a manifest that was read is damaged.
-    """
-    store = snapshot.store
-    if not detail:
-        return listed(store)
-
-    def detailed(found: tuple[VersionInfo, Entry]) -> VersionInfo:
-        info, entry = found
-        return _DETAILS.get(store, entry, lambda: _detailed(store, info))
-
-    return spread(detailed, listed_entries(store), store.width)
-
-
-def _detailed(store: Store, info: VersionInfo) -> VersionInfo:
-    data = manifest_view(store, info)
-    heading = decode_heading(data, shown(store, info.path))
-    info = info._replace(timestamp=heading.timestamp, writer=heading.writer)
-    try:
-        transaction = read_transaction(store, heading, info.path, data)
-    except LanceTableError:
-        return info
-    return info._replace(operation=transaction.operation_name if transaction else None)
-
-
-def manifest_view(store: Store, info: VersionInfo) -> memoryview:
-    """Return the content of a manifest file, of which little may be looked at."""
-    file = store.open(info.path, size=info.size)
-    read_limits().check_open(file.size, info.path)
-    return file.read_ranges([ByteRange(0, file.size)])[0]
-
-
 def _find(
     location: TableLocation,
     store: Store,
@@ -205,7 +152,7 @@ def _kept(store: Store, versions: Sequence[VersionInfo], as_of: object) -> str:
     """Say which versions exist, as ranges; others may have been cleaned away."""
     if as_of is not None:
         oldest = versions[0]
-        time = _time(store, oldest)
+        time = version_time(store, oldest)
         return f"the oldest that is kept, {oldest.version}, is from {time}"
     ranges: list[list[int]] = []
     for info in versions:
@@ -273,90 +220,13 @@ def read_hint(store: Store) -> int | None:
     return version if 1 <= version < DETACHED_BIT else None
 
 
-def newest_in_order(store: Store) -> list[VersionInfo] | None:
-    """Return the newest versions, newest first, by one request; ``None`` when that does not tell.
-
-    Names of the second scheme count downward, so that they begin with the newest.
-    """
-    entries = store.first(VERSIONS)
-    if entries is None:
-        return None
-    names = [parse_manifest_name(entry.path.removeprefix(f"{VERSIONS}/")) for entry in entries]
-    found = [
-        VersionInfo(name.version, entry.path, entry.size)
-        for name, entry in zip(names, entries, strict=True)
-        if name is not None and name.scheme is Scheme.V2
-    ]
-    if any(name is not None and name.scheme is Scheme.V1 for name in names):
-        return None
-    return sorted(found, reverse=True)
-
-
-def listed(store: Store) -> list[VersionInfo]:
-    """Return the versions by listing, oldest first, detached ones left out.
-
-    Raises:
-        CorruptError: both naming schemes are used.
-    """
-    return [info for info, _ in listed_entries(store)]
-
-
-def listed_entries(store: Store) -> list[tuple[VersionInfo, Entry]]:
-    """Return the versions by listing with what the listing says of their manifests.
-
-    Raises:
-        CorruptError: both naming schemes are used.
-    """
-    return versions_among(store, store.list(VERSIONS))
-
-
-def detached_version(path: str) -> int | None:
-    """Return the number of a version that stands outside of the history, by the path of a file."""
-    name = path.removeprefix(f"{VERSIONS}/")
-    parsed = parse_manifest_name(name) if name.startswith("d") else None
-    return None if parsed is None or parsed.scheme is not Scheme.DETACHED else parsed.version
-
-
-def versions_among(store: Store, entries: Iterable[Entry]) -> list[tuple[VersionInfo, Entry]]:
-    """Return the versions among listed files, oldest first, detached ones left out.
-
-    Raises:
-        CorruptError: both naming schemes are used.
-    """
-    found: list[tuple[VersionInfo, Entry]] = []
-    first_of: dict[Scheme, str] = {}
-    skipped, scheme = len(VERSIONS) + 1, None
-    for entry in entries:
-        path = entry.path
-        name = parse_manifest_name(path[skipped:])
-        if name is None or name.scheme is Scheme.DETACHED:
-            continue
-        if name.scheme is not scheme:
-            scheme = name.scheme
-            first_of.setdefault(scheme, path)
-        found.append((VersionInfo(name.version, path, entry.size), entry))
-    if len(first_of) > 1:
-        first, second = sorted(first_of.values())
-        raise CorruptError(
-            f"manifests follow two naming schemes, as in {first!r} and {second!r}; finish the "
-            "migration of the table, or remove the files of the scheme it does not use",
-            path=shown(store, VERSIONS),
-        )
-    found.sort()
-    return found
-
-
 def _at_time(store: Store, moment: datetime) -> Found | None:
     def time_of(found: tuple[VersionInfo, Entry]) -> datetime | None:
         info, entry = found
-        return _TIMES.get(store, entry, lambda: _time(store, info))
+        return _TIMES.get(store, entry, lambda: version_time(store, info))
 
     newest = newest_at(moment, listed_entries(store), time_of, store.width)
     if newest is None:
         return None
     info = newest[0]
     return Found(info.version, info.path, read_whole(store, info.path))
-
-
-def _time(store: Store, info: VersionInfo) -> datetime | None:
-    return decode_heading(manifest_view(store, info), shown(store, info.path)).timestamp
