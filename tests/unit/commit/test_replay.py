@@ -27,7 +27,7 @@ TABLES = sorted(
 )
 # What a rewrite adds to the index of moved rows is not part of its transaction.
 REUSING = {("table/defer_remap.lance", 5), ("index/life_frag_reuse", 9)}
-# The writer lets indices on unchanged columns cover rows that an update moved; here they are scanned.
+# The writer lets indices on unchanged columns cover rows that an update moved; ours scan them.
 COVERING = {("index/life_stable_rowid", 7)}
 
 
