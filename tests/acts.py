@@ -22,7 +22,7 @@ def make_base(path: Path | str, *, stable: bool = False, **given: Any) -> lt.Tab
     table = lt.create_table(path, rows_from(0, 10), stable_row_ids=stable, **given)
     table.append(rows_from(10, 10))
     table.append(rows_from(20, 10))
-    table.add_columns({"w": "id + 1"})
+    table.columns.add({"w": "id + 1"})
     assert table.version == BASE_VERSION
     return table
 
@@ -95,33 +95,35 @@ ACTS: dict[str, Act] = {
         frozenset({8}),
     ),
     "merge the same keys": Act("Update rows f1", lambda t, c: _merge(t, [18, 71, 72], c).execute()),
-    "add nulls": Act("Merge pres", lambda t, c: t.add_columns(pa.field("a", pa.int32()), commit=c)),
-    "add computed": Act("Merge pres", lambda t, c: t.add_columns({"b": "x * 2"}, commit=c)),
-    "cast": Act("Merge", lambda t, c: t.cast_column("x", pa.int64(), commit=c)),
-    "drop": Act("Project pres", lambda t, c: t.drop_columns(["y"], commit=c)),
-    "rename": Act("Project pres", lambda t, c: t.rename_column("y", "z", commit=c)),
-    "reorder": Act("Project pres", lambda t, c: t.reorder_columns(["y", "w", "x", "id"], commit=c)),
-    "forbid nulls": Act("Project", lambda t, c: t.set_nullable("x", nullable=False, commit=c)),
+    "add nulls": Act("Merge pres", lambda t, c: t.columns.add(pa.field("a", pa.int32()), commit=c)),
+    "add computed": Act("Merge pres", lambda t, c: t.columns.add({"b": "x * 2"}, commit=c)),
+    "cast": Act("Merge", lambda t, c: t.columns.cast("x", pa.int64(), commit=c)),
+    "drop": Act("Project pres", lambda t, c: t.columns.drop(["y"], commit=c)),
+    "rename": Act("Project pres", lambda t, c: t.columns.rename("y", "z", commit=c)),
+    "reorder": Act("Project pres", lambda t, c: t.columns.reorder(["y", "w", "x", "id"], commit=c)),
+    "forbid nulls": Act(
+        "Project", lambda t, c: t.columns.set_nullable("x", nullable=False, commit=c)
+    ),
     "restore": Act("Restore", lambda t, c: t.restore(1, commit=c)),
-    "config k": Act("UpdateConfig k", lambda t, c: t.update_config({"k": "1"}, commit=c)),
-    "config j": Act("UpdateConfig j", lambda t, c: t.update_config({"j": "1"}, commit=c)),
+    "config k": Act("UpdateConfig k", lambda t, c: t.config.update({"k": "1"}, commit=c)),
+    "config j": Act("UpdateConfig j", lambda t, c: t.config.update({"j": "1"}, commit=c)),
     "field metadata": Act(
-        "UpdateConfig field", lambda t, c: t.update_field_metadata({"x": {"f": "1"}}, commit=c)
+        "UpdateConfig field", lambda t, c: t.columns.update_metadata({"x": {"f": "1"}}, commit=c)
     ),
     "schema metadata": Act(
-        "UpdateConfig schema", lambda t, c: t.update_schema_metadata({"s": "1"}, commit=c)
+        "UpdateConfig schema", lambda t, c: t.schema_metadata.update({"s": "1"}, commit=c)
     ),
     "table metadata": Act(
-        "UpdateConfig tmeta", lambda t, c: t.update_metadata({"m": "1"}, commit=c)
+        "UpdateConfig tmeta", lambda t, c: t.metadata.update({"m": "1"}, commit=c)
     ),
     "replace in shared files": Act(
-        "Update cols f0", lambda t, c: t.replace_columns({"y": "concat(y, '!')"}, commit=c)
+        "Update cols f0", lambda t, c: t.columns.replace({"y": "concat(y, '!')"}, commit=c)
     ),
     "compact": Act("Rewrite f0", lambda t, c: t.compact(commit=c)),
     "compact sorted": Act(
         "Rewrite f0", lambda t, c: t.compact(where="id < 20", sort_by=["y"], commit=c)
     ),
-    "replace": Act("DataReplacement f0 y", lambda t, c: t.replace_columns({"w": "id"}, commit=c)),
+    "replace": Act("DataReplacement f0 y", lambda t, c: t.columns.replace({"w": "id"}, commit=c)),
 }
 
 

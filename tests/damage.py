@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 
@@ -20,8 +21,7 @@ EVERY = frozenset({*range(12)} - {5, 6})
 def make_table(path: Path, *, stable: bool = True) -> lt.Table:
     """Make a table of three fragments: ids 0 to 3, 4 to 7 without 5 and 6, and 8 to 11."""
     rows = pa.table({"id": range(8), "s": [f"s{number}" for number in range(8)]})
-    write = lt.WriteOptions(max_rows_per_file=4)
-    table = lt.create_table(path, rows, write=write, stable_row_ids=stable)
+    table = lt.create_table(path, rows, max_rows_per_file=4, stable_row_ids=stable)
     table.delete("id in (5, 6)")
     table.tags.create("good")
     table.append(pa.table({"id": range(8, 12), "s": ["x"] * 4}))
@@ -40,7 +40,7 @@ class Damage:
     """The ids that are there after a repair."""
     loss: str | None = None
     """The kind of loss that a repair announces."""
-    level: str = "files"
+    level: Literal["metadata", "files", "data"] = "files"
     opens: bool = True
     """Whether the table can be opened as it is."""
 

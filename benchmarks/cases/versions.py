@@ -39,7 +39,7 @@ def update(subject: Subject) -> int:
 
 def cleanup(subject: Subject) -> int:
     """Remove all versions but the latest; each has a manifest and a transaction file."""
-    return subject.table.cleanup()
+    return subject.table.maintenance.cleanup()
 
 
 def _changing(name: str, title: str, table: str, run: object, target: float) -> Case:

@@ -60,10 +60,10 @@ class _Handle:
         self.table.branches.create(name)
 
     def add_column(self, name: str, expression: str) -> None:
-        self.table.add_columns({name: expression})
+        self.table.columns.add({name: expression})
 
     def cleanup(self) -> int:
-        return len(self.table.cleanup(timedelta(0)).removed_versions)
+        return len(self.table.maintenance.cleanup(older_than=timedelta(0)).removed_versions)
 
     def compact(self, memory_bytes: int | None = None) -> None:
         if memory_bytes is None:

@@ -63,6 +63,6 @@ def test_a_table_is_created_without_permission_to_delete(hurt: tuple[Place, Prox
     table.append(ROWS)
     assert lt.open_table(place.uri, storage_options=place.options).count() == 6
     between.answer = lambda method, path: None
-    table.cleanup(older_than=timedelta(0), unverified_after=timedelta(0))
+    table.maintenance.cleanup(older_than=timedelta(0), unverified_after=timedelta(0))
     assert not store.exists(probes[0])
     assert lt.open_table(place.uri, storage_options=place.options).count() == 6

@@ -152,7 +152,7 @@ class Meeting(WrappedStore):
 @pytest.mark.parametrize("ask", ["take", "scan", "count"])
 def test_fragments_are_read_at_the_same_time(data: pa.Table, ask: str) -> None:
     uri = f"memory://requests/fragments-{ask}"
-    lt.create_table(uri, data, write=lt.WriteOptions(max_rows_per_file=ROWS // 6))
+    lt.create_table(uri, data, max_rows_per_file=ROWS // 6)
     meeting: list[Meeting] = []
 
     def meet(inner: Store) -> Store:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -50,9 +51,9 @@ def test_cleanup_leaves_what_is_needed(remote: Place) -> None:
     table = make(remote)
     table.tags.create("first", 1)
     before = files(table)
-    foreseen = table.cleanup(NOW, dry_run=True)
+    foreseen = table.maintenance.cleanup(older_than=NOW, dry_run=True)
     assert files(table) == before
-    done = table.cleanup(NOW)
+    done = table.maintenance.cleanup(older_than=NOW)
     assert [one.version for one in done.removed_versions] == [2, 3]
     assert {one.version: one.reason for one in done.kept_versions}.keys() == {1, 4}
     assert (done.removed, done.failed) == (foreseen.removed, ())
@@ -62,7 +63,7 @@ def test_cleanup_leaves_what_is_needed(remote: Place) -> None:
     assert [info.version for info in opened(remote).versions()] == [1, 4]
     table.append({"id": [99], "s": ["c"]})
     assert ids(opened(remote)) == [*range(30, 40), 99]
-    assert table.check("data").is_ok
+    assert table.maintenance.check(level="data").is_ok
 
 
 def test_cleanup_finds_orphans_by_their_age(remote: Place) -> None:
@@ -70,9 +71,9 @@ def test_cleanup_finds_orphans_by_their_age(remote: Place) -> None:
     store = table._snapshot.store
     orphan = "data/0123456789abcdef.lance"
     store.put(orphan, b"left by a writer that died")
-    assert table.cleanup(NOW).too_young["data"].files == 1
+    assert table.maintenance.cleanup(older_than=NOW).too_young["data"].files == 1
     assert orphan in files(table)
-    done = table.cleanup(NOW, unverified_after=NOW)
+    done = table.maintenance.cleanup(older_than=NOW, unverified_after=NOW)
     assert {kind: amount.files for kind, amount in done.removed.items()} == {"data": 1}
     assert orphan not in files(table)
 
@@ -82,11 +83,11 @@ def test_a_lease_keeps_a_version_from_being_removed(remote: Place) -> None:
     old, new = opened(remote, 2), opened(remote)
     with old.hold():
         assert any(path.startswith(f"{LEASES}/") for path in files(new))
-        done = new.cleanup(NOW)
+        done = new.maintenance.cleanup(older_than=NOW)
         assert {one.version: one.reason for one in done.kept_versions}[2].startswith("lease")
         assert ids(opened(remote, 2)) == list(range(10, 20))
     assert not any(path.startswith(f"{LEASES}/") for path in files(new))
-    assert 2 in [one.version for one in new.cleanup(NOW).removed_versions]
+    assert 2 in [one.version for one in new.maintenance.cleanup(older_than=NOW).removed_versions]
     with pytest.raises(lt.VersionNotFoundError):
         opened(remote, 2)
 
@@ -99,10 +100,12 @@ def test_a_long_scan_outlives_compaction_and_cleanup(remote: Place) -> None:
     first = next(batches)
     other = opened(remote)
     assert other.compact().fragments_removed == 6
-    other.cleanup(NOW)
+    other.maintenance.cleanup(older_than=NOW)
     rest = [value for batch in batches for value in batch["id"].to_pylist()]
     assert sorted([*first["id"].to_pylist(), *rest]) == list(range(3000))
-    assert [one.version for one in other.cleanup(NOW).kept_versions] == [other.version]
+    assert [one.version for one in other.maintenance.cleanup(older_than=NOW).kept_versions] == [
+        other.version
+    ]
 
 
 READER = """
@@ -124,10 +127,12 @@ def test_the_lease_of_a_killed_reader_ends(s3: Place) -> None:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "holding\n"
         table = opened(s3)
-        assert 2 in [one.version for one in table.cleanup(NOW).kept_versions]
+        assert 2 in [one.version for one in table.maintenance.cleanup(older_than=NOW).kept_versions]
         reader.kill()
     deadline = time.monotonic() + 30
-    while 2 not in [one.version for one in table.cleanup(NOW).removed_versions]:
+    while 2 not in [
+        one.version for one in table.maintenance.cleanup(older_than=NOW).removed_versions
+    ]:
         assert time.monotonic() < deadline
         time.sleep(0.2)
     assert [info.version for info in table.versions()] == [4]
@@ -135,12 +140,12 @@ def test_the_lease_of_a_killed_reader_ends(s3: Place) -> None:
 
 
 @pytest.mark.parametrize("level", ["metadata", "files", "data"])
-def test_a_sound_table_is_found_sound(remote: Place, level: str) -> None:
+def test_a_sound_table_is_found_sound(remote: Place, level: Any) -> None:
     table = make(remote)
     table.delete("id % 10 = 3")
-    found = table.check(level)
+    found = table.maintenance.check(level=level)
     assert (found.problems, found.versions) == ((), 5)
-    assert lt.check_table(remote.uri, level, storage_options=remote.options).is_ok
+    assert lt.check_table(remote.uri, level=level, storage_options=remote.options).is_ok
 
 
 def test_a_missing_file_is_named_and_repaired(remote: Place) -> None:
@@ -148,17 +153,17 @@ def test_a_missing_file_is_named_and_repaired(remote: Place) -> None:
     table.append({"id": range(10, 20)})
     lost = table._snapshot.manifest.fragments[0].files[0].path
     table._snapshot.store.delete(f"data/{lost}")
-    (problem,) = table.check().problems
+    (problem,) = table.maintenance.check().problems
     assert (problem.kind, problem.versions) == ("data", (1, 2))
     assert lost in problem.path
     before = files(table)
-    plan = opened(remote).repair()
+    plan = opened(remote).maintenance.repair()
     assert (plan.lost_rows, {one.kind for one in plan.losses}) == (10, {"rows"})
     assert files(table) == before
     assert plan.execute().version == 3
     assert before <= files(table)
     assert ids(opened(remote)) == list(range(10, 20))
-    assert opened(remote).check(all_versions=False).is_ok
+    assert opened(remote).maintenance.check(all_versions=False).is_ok
 
 
 def test_a_damaged_page_is_found_when_pages_are_read(remote: Place) -> None:
@@ -169,10 +174,10 @@ def test_a_damaged_page_is_found_when_pages_are_read(remote: Place) -> None:
     content = bytearray(store.read(path))
     content[:16] = b"\xff" * 16
     store.put(path, bytes(content))
-    assert opened(remote).check("files").is_ok
-    (problem,) = opened(remote).check("data").problems
+    assert opened(remote).maintenance.check(level="files").is_ok
+    (problem,) = opened(remote).maintenance.check(level="data").problems
     assert path in problem.path
-    plan = opened(remote).repair("data")
+    plan = opened(remote).maintenance.repair("data")
     assert plan.lost_rows == 5000
     plan.execute()
     assert ids(opened(remote)) == list(range(5000, 5010))

@@ -61,8 +61,8 @@ def changes(chance: random.Random) -> list[Callable[[lt.Table], Any]]:
         lambda table: table.update({"turn": "turn + 1"}, f"part % 3 = {some % 3}", mode="columns"),
         merge,
         lambda table: table.overwrite(group(some), where=f"part = {some}"),
-        lambda table: table.update_config({"turn": str(some)}),
-        lambda table: table.add_columns({f"c{chance.randrange(10**9)}": "turn + 1"}),
+        lambda table: table.config.update({"turn": str(some)}),
+        lambda table: table.columns.add({f"c{chance.randrange(10**9)}": "turn + 1"}),
         lambda table: table.compact(target_rows=chance.choice([30, 1000]), deleted_share=0.0),
     ]
 
@@ -79,7 +79,7 @@ def look(uri: str, *, writes: bool = True) -> None:
     assert all(len(turns) == 1 or rows[part] > GROUP for part, turns in counts.items()), counts
     if writes:
         before = table.version
-        table.update_config({"looked": str(time.time())})
+        table.config.update({"looked": str(time.time())})
         assert table.version == before + 1
 
 

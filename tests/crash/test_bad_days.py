@@ -57,18 +57,21 @@ def broken(batches: int) -> Iterator[pa.RecordBatch]:
 @pytest.mark.parametrize("batches", [0, 1, 5])
 @pytest.mark.parametrize("way", ["append", "overwrite", "overwrite where", "merge", "new column"])
 def test_an_iterator_raises(table: lt.Table, way: str, batches: int) -> None:
-    small = lt.WriteOptions(max_rows_per_file=15)
     ways: dict[str, Callable[[], Any]] = {
-        "append": lambda: table.append(broken(batches), write=small),
-        "overwrite": lambda: table.overwrite(broken(batches), write=small),
-        "overwrite where": lambda: table.overwrite(broken(batches), where="id < 3", write=small),
+        "append": lambda: table.append(broken(batches), max_rows_per_file=15),
+        "overwrite": lambda: table.overwrite(broken(batches), max_rows_per_file=15),
+        "overwrite where": lambda: table.overwrite(
+            broken(batches), where="id < 3", max_rows_per_file=15
+        ),
         "merge": lambda: (
-            table.merge(broken(batches), on="id", write=small)
+            table.merge(broken(batches), on="id", max_rows_per_file=15)
             .when_matched_update_all()
             .when_not_matched_insert_all()
             .execute()
         ),
-        "new column": lambda: table.append(broken(batches), merge_schema=True, write=small),
+        "new column": lambda: table.append(
+            broken(batches), merge_schema=True, max_rows_per_file=15
+        ),
     }
     unchanged(table, ways[way], BrokenSourceError, "the source broke")
 
@@ -85,15 +88,13 @@ def test_a_function_for_new_columns_raises(table: lt.Table) -> None:
             raise BrokenSourceError("the function broke")
         return pa.record_batch({"new": batch.column("id")})
 
-    unchanged(table, lambda: table.add_columns(fails), BrokenSourceError, "the function broke")
+    unchanged(table, lambda: table.columns.add(fails), BrokenSourceError, "the function broke")
 
 
 @pytest.mark.parametrize("batches", [0, 2])
 def test_an_iterator_raises_while_a_table_is_created(tmp_path: Path, batches: int) -> None:
     with pytest.raises(BrokenSourceError):
-        lt.create_table(
-            tmp_path / "new", broken(batches), write=lt.WriteOptions(max_rows_per_file=7)
-        )
+        lt.create_table(tmp_path / "new", broken(batches), max_rows_per_file=7)
     assert files_below(tmp_path) == set()
     assert lt.create_table(tmp_path / "new", rows_from(0, 2)).version == 1
 
@@ -316,14 +317,14 @@ def test_without_hard_links_a_writer_dies_while_it_commits(
             patch.setattr("lancetable.store.local.os.unlink", unlink)
             patch.setattr("lancetable.store.atomic_create._rename", renamed)
             try:
-                lt.open_table(table.uri).update_config({"k": str(calls)})
+                lt.open_table(table.uri).config.update({"k": str(calls)})
             except Death:
                 deaths += 1
         again = check_whole(TableLocation(table.uri))
         assert state(again)[:2] == rows[:2]
         assert again.version - version in {0, 1}
         made += again.version - version
-        again.update_config({"next": str(calls)})
+        again.config.update({"next": str(calls)})
         version = again.version
     # Transaction, manifest without a name and under another, before its own name and after it;
     # then it is alive to the end.
@@ -442,7 +443,7 @@ def test_what_fails_after_the_version_was_made_removes_nothing_of_it(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    table.update_config({"lance.auto_cleanup.interval": "1"})
+    table.config.update({"lance.auto_cleanup.interval": "1"})
     version = table.version
     monkeypatch.setattr("lancetable.operations.cleanup.run.cleanup", fail)
     monkeypatch.setattr("lancetable.operations.compact.run._remove_unused", fail)

@@ -143,7 +143,7 @@ def sweep(folder: Path, act: str, way: str, code: int, monkeypatch: pytest.Monke
                 problem = error
         after = check_whole(TableLocation(str(folder / str(number))))
         what = f"call {number}: {problem!r}"
-        assert not after.check().problems, what
+        assert not after.maintenance.check().problems, what
         if problem is None:
             assert state(after) == state(twin), what
         else:

@@ -115,4 +115,4 @@ def test_odd_leases_are_survived(table: Path, content: str) -> None:
     lease.write([content.encode()])
     lease.close()
     active_leases(store, 0.0)
-    lt.open_table(table).cleanup()
+    lt.open_table(table).maintenance.cleanup()

@@ -85,7 +85,7 @@ def test_null_lists_of_a_huge_size_take_no_memory(tmp_path: Path, version: str) 
     huge = pa.list_(pa.float64(), 1 << 30)
     schema = pa.schema({"n": pa.int64(), "v": huge})
     table = lt.create_table(tmp_path / "t", pa.table({"n": [1, 2]}), storage_version=version)
-    table.add_columns(schema.field("v"))
+    table.columns.add(schema.field("v"))
     with pytest.raises(ShortageError, match="LANCETABLE_MAX_ROW_BYTES"):
         table.scan().to_arrow()
 

@@ -246,7 +246,7 @@ def test_wide_rows_are_not_taken(tmp_path: Path) -> None:
 
 def test_null_lists_of_a_huge_size_are_not_taken(tmp_path: Path) -> None:
     table = lt.create_table(tmp_path / "t", pa.table({"n": [1, 2]}))
-    table.add_columns(pa.field("v", pa.list_(pa.float64(), 1 << 30)))
+    table.columns.add(pa.field("v", pa.list_(pa.float64(), 1 << 30)))
     with pytest.raises(LimitError, match="LANCETABLE_MAX_ROW_BYTES"):
         table.take([0])
 

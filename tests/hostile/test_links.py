@@ -108,11 +108,11 @@ def test_a_cleanup_removes_nothing_outside(table: Path, victim: Path) -> None:
     opened = lt.open_table(table)
     (table / "data" / "far").symlink_to(victim)
     opened.append(ROWS)
-    opened.cleanup(timedelta(0), unverified_after=timedelta(0))
+    opened.maintenance.cleanup(older_than=timedelta(0), unverified_after=timedelta(0))
     assert untouched(victim)
     (table / "_deletions").symlink_to(victim)
     with pytest.raises(InputError, match="link leads to"):
-        opened.cleanup()
+        opened.maintenance.cleanup()
     assert untouched(victim)
 
 
@@ -128,7 +128,7 @@ def test_a_data_file_that_is_a_link_is_not_read(table: Path, victim: Path, read:
     }
     with watched() as seen:
         if read == "check":
-            assert opened.check("data").problems
+            assert opened.maintenance.check(level="data").problems
         else:
             with pytest.raises(InputError, match="link leads to"):
                 acts[read]()
@@ -147,7 +147,7 @@ def test_files_that_are_links_are_read_when_allowed(table: Path, tmp_path: Path)
         lt.open_table(table)
     opened = lt.open_table(table, allow=[str(blobs)])
     assert opened.scan().to_arrow() == ROWS
-    assert opened.check("data").problems == ()
+    assert opened.maintenance.check(level="data").problems == ()
     assert [one.version for one in opened.versions()] == [1]
 
 
@@ -159,7 +159,7 @@ def test_the_root_may_be_reached_through_links(table: Path, tmp_path: Path) -> N
     opened.tags.create("one", 1)
     assert lt.open_table(tmp_path / "door", branch="dev").count() == 30
     opened.branches.delete("dev")
-    opened.cleanup()
+    opened.maintenance.cleanup()
     assert lt.open_table(table).count() == 20
 
 

@@ -75,7 +75,7 @@ def test_a_local_table_calls_no_service(
     for read in (lambda: opened.scan().to_arrow(), lambda: opened.take([0])):
         with pytest.raises(InputError, match=r"allow=\["):
             read()
-    opened.check("data")
+    opened.maintenance.check(level="data")
     assert listener.heard == []
 
 
@@ -259,14 +259,12 @@ def test_a_clone_made_here_reads_its_source(tmp_path: Path) -> None:
 
 def test_bases_named_by_the_caller_are_allowed(tmp_path: Path) -> None:
     table = lt.create_table("memory://one/bases", ROWS)
-    table.add_bases({"far": "memory://far/x"})
-    table.append(ROWS, write=lt.WriteOptions(bases=("far",)))
+    table.bases.add({"far": "memory://far/x"})
+    table.append(ROWS, target_bases=("far",))
     assert table.refresh().scan().to_arrow().num_rows == 6
     with pytest.raises(InputError, match="allow"):
-        lt.open_table("memory://one/bases").append(ROWS, write=lt.WriteOptions(bases=("far",)))
-    made = lt.create_table(
-        tmp_path / "t", ROWS, bases={"m": "memory://m/x"}, write=lt.WriteOptions(bases=("m",))
-    )
+        lt.open_table("memory://one/bases").append(ROWS, target_bases=("far",))
+    made = lt.create_table(tmp_path / "t", ROWS, bases={"m": "memory://m/x"}, target_bases=("m",))
     assert made.scan().to_arrow() == ROWS
 
 

@@ -19,8 +19,8 @@ ACTED_UPON = set("\x1b\x07\x9b\u202e\x7f\x00\r")
 def table(tmp_path: Path) -> lt.Table:
     field = pa.field(f"n{EVIL}", pa.string(), metadata={"m": EVIL})
     rows = pa.table([pa.array([EVIL, "plain\ttext"])], schema=pa.schema([field]))
-    made = lt.create_table(tmp_path / "t", rows, commit_message=f"first{EVIL}")
-    made.update_config({f"key{EVIL}": EVIL})
+    made = lt.create_table(tmp_path / "t", rows, commit=f"first{EVIL}")
+    made.config.update({f"key{EVIL}": EVIL})
     return made
 
 

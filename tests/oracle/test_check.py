@@ -28,7 +28,9 @@ def test_pylance_reads_and_writes_what_a_repair_made(tmp_path, name) -> None:
     assert sorted(lance.dataset(str(path)).to_table()["id"].to_pylist()) == expected
     ours = lt.open_table(path)
     assert sorted(ours.scan().to_arrow()["id"].to_pylist()) == expected
-    assert not [one for one in ours.check(all_versions=False).problems if one.kind == "data"]
+    assert not [
+        one for one in ours.maintenance.check(all_versions=False).problems if one.kind == "data"
+    ]
 
 
 def _indexed(path: Path) -> lt.Table:
@@ -57,13 +59,13 @@ def _index_file(path: Path, table: lt.Table, name: str) -> Path:
 def test_a_broken_index_goes_and_no_row_with_it(tmp_path, act) -> None:
     path = tmp_path / "t"
     table = _indexed(path)
-    assert table.check("data").is_ok
-    assert table.check().coverage == {"id_idx": 1.0, "s_idx": 1.0}
+    assert table.maintenance.check(level="data").is_ok
+    assert table.maintenance.check().coverage == {"id_idx": 1.0, "s_idx": 1.0}
     act(_index_file(path, table, "id_idx"))
-    problems = table.check().problems
+    problems = table.maintenance.check().problems
     assert {one.kind for one in problems} == {"index"}
     assert all("_indices" in one.path for one in problems)
-    plan = table.repair()
+    plan = table.maintenance.repair()
     assert {one.kind for one in plan.losses} == {"index"}
     assert plan.lost_rows == 0
     plan.execute()
@@ -72,17 +74,17 @@ def test_a_broken_index_goes_and_no_row_with_it(tmp_path, act) -> None:
     assert [index.name for index in theirs.describe_indices()] == ["s_idx"]
     assert theirs.count_rows("id > 50 and s != 's60'") == 48
     theirs.create_scalar_index("id", "BTREE")
-    assert lt.open_table(path).check("data", all_versions=False).is_ok
+    assert lt.open_table(path).maintenance.check(level="data", all_versions=False).is_ok
 
 
 def test_a_damaged_list_of_indices_goes(tmp_path) -> None:
     path = tmp_path / "t"
     table = _indexed(path)
     flip(path / table._snapshot.manifest_path, 5)
-    (problem,) = table.check().problems
+    (problem,) = table.maintenance.check().problems
     assert problem.kind == "index"
     assert problem.path.endswith(".manifest")
-    table.repair().execute()
+    table.maintenance.repair().execute()
     assert lance.dataset(str(path)).count_rows("id > 50") == 49
 
 
@@ -93,7 +95,7 @@ class SoundMachine(AlternatingMachine):
 
     def teardown(self) -> None:
         if self.is_settled:
-            assert lt.check_table(self.uri, "data").problems == ()
+            assert lt.check_table(self.uri, level="data").problems == ()
         super().teardown()
 
 

@@ -54,7 +54,7 @@ def test_pylance_goes_on_after_our_cleanup(tmp_path, stable) -> None:
     theirs.optimize.optimize_indices()
     before = lance.dataset(uri).to_table(filter="id > 50")
     tagged = lance.dataset(uri, version="early").to_table()
-    done = lt.open_table(uri).cleanup(NOW, unverified_after=NOW)
+    done = lt.open_table(uri).maintenance.cleanup(older_than=NOW, unverified_after=NOW)
     assert done.removed["data"].files
     assert done.removed["index"].files
     theirs = lance.dataset(uri)
@@ -67,7 +67,7 @@ def test_pylance_goes_on_after_our_cleanup(tmp_path, stable) -> None:
     assert lt.open_table(uri).count() == lance.dataset(uri).count_rows()
     theirs.cleanup_old_versions(NOW, error_if_tagged_old_versions=False, delete_unverified=True)
     left = files_below(Path(uri))
-    again = lt.open_table(uri).cleanup(NOW, unverified_after=NOW)
+    again = lt.open_table(uri).maintenance.cleanup(older_than=NOW, unverified_after=NOW)
     assert again.removed_versions == ()
     assert lt.open_table(uri).scan().to_arrow().num_rows == lance.dataset(uri).count_rows()
     assert {path for path in left if path.startswith("data/")} == {
@@ -98,7 +98,9 @@ def test_branches_and_clones_of_pylance_are_kept(tmp_path) -> None:
     theirs.shallow_clone(clone, 1)
     lance.write_dataset(_rows(50, 5), uri, mode="overwrite")
     lance.write_dataset(_rows(60, 5), uri, mode="overwrite")
-    done = lt.open_table(uri).cleanup(NOW, unverified_after=NOW, clones=[clone])
+    done = lt.open_table(uri).maintenance.cleanup(
+        older_than=NOW, unverified_after=NOW, clones=[clone]
+    )
     assert done.removed["data"].files == 1
     assert lance.dataset(uri).count_rows() == 5
     assert lance.dataset(clone).count_rows() == 10
@@ -114,7 +116,7 @@ def test_blobs_go_with_their_data_files(tmp_path) -> None:
     lance.dataset(uri).delete("true")
     lance.write_dataset(rows, uri, mode="append")
     table = lt.open_table(uri)
-    table.cleanup(NOW, unverified_after=NOW)
+    table.maintenance.cleanup(older_than=NOW, unverified_after=NOW)
     files = {path for path in files_below(Path(uri)) if path.startswith("data/")}
     names = {file.path.removesuffix(".lance") for one in table.fragments for file in one.files}
     assert {path.split("/")[1].removesuffix(".lance") for path in files} == names

@@ -57,7 +57,7 @@ class Pair:
 
 def add_sql(pair, is_ours, seed):
     name, number = pair.fresh(), pair.numbers[seed % len(pair.numbers)]
-    (pair.ours if is_ours else pair.theirs).add_columns({name: f"{number} + {seed}"})
+    (pair.ours.columns.add if is_ours else pair.theirs.add_columns)({name: f"{number} + {seed}"})
     pair.names.append(name)
     pair.numbers.append(name)
     for row in pair.rows.values():
@@ -67,7 +67,7 @@ def add_sql(pair, is_ours, seed):
 def add_nulls(pair, is_ours, seed):
     del seed
     name = pair.fresh()
-    (pair.ours if is_ours else pair.theirs).add_columns(pa.schema([(name, pa.int64())]))
+    (pair.ours.columns.add if is_ours else pair.theirs.add_columns)(pa.schema([(name, pa.int64())]))
     pair.names.append(name)
     pair.numbers.append(name)
     for row in pair.rows.values():
@@ -78,7 +78,7 @@ def add_joined(pair, is_ours, seed):
     name = pair.fresh()
     data = pa.table({"id": list(range(seed, 30)), name: list(range(30 - seed))})
     if is_ours:
-        pair.ours.add_columns(data, on="id")
+        pair.ours.columns.add(data, on="id")
     else:
         pair.theirs.merge(data, "id")
     pair.names.append(name)
@@ -91,7 +91,7 @@ def drop(pair, is_ours, seed):
     if len(pair.numbers) < 2:
         return
     name = pair.numbers.pop(seed % len(pair.numbers))
-    (pair.ours if is_ours else pair.theirs).drop_columns([name])
+    (pair.ours.columns.drop if is_ours else pair.theirs.drop_columns)([name])
     pair.names.remove(name)
     for row in pair.rows.values():
         del row[name]
@@ -100,7 +100,7 @@ def drop(pair, is_ours, seed):
 def rename(pair, is_ours, seed):
     old, new = pair.numbers[seed % len(pair.numbers)], pair.fresh()
     if is_ours:
-        pair.ours.rename_column(old, new)
+        pair.ours.columns.rename(old, new)
     else:
         pair.theirs.alter_columns({"path": old, "name": new})
     pair.names[pair.names.index(old)] = new
@@ -113,7 +113,7 @@ def cast(pair, is_ours, seed):
     name = pair.numbers[seed % len(pair.numbers)]
     type_ = [pa.int32(), pa.int64()][seed % 2]
     if is_ours:
-        pair.ours.cast_column(name, type_)
+        pair.ours.columns.cast(name, type_)
     else:
         pair.theirs.alter_columns({"path": name, "data_type": type_})
 
@@ -122,13 +122,13 @@ def reorder(pair, is_ours, seed):
     del is_ours
     turn = seed % len(pair.names)
     pair.names = pair.names[turn:] + pair.names[:turn]
-    pair.ours.reorder_columns(pair.names)
+    pair.ours.columns.reorder(pair.names)
 
 
 def replace(pair, is_ours, seed):
     del is_ours
     name = pair.numbers[seed % len(pair.numbers)]
-    pair.ours.replace_columns({name: f"id + {seed}"})
+    pair.ours.columns.replace({name: f"id + {seed}"})
     for row in pair.rows.values():
         row[name] = row["id"] + seed
 
@@ -192,12 +192,12 @@ def test_columns_and_rows_in_turn(tmp_path_factory, steps, stable, version):
 def test_nested_columns(tmp_path):
     pair = Pair(str(tmp_path / "t"), stable=True, version="2.1")
     table = pair.ours
-    table.add_columns({"st.z": "st.x * 2"})
-    table.cast_column("st.x", pa.string())
-    table.rename_column("st.y", "why")
+    table.columns.add({"st.z": "st.x * 2"})
+    table.columns.cast("st.x", pa.string())
+    table.columns.rename("st.y", "why")
     table.delete("id % 4 = 0")
     table.update({"s": "'new'"}, "id % 5 = 0")
-    table.drop_columns(["st.why"])
+    table.columns.drop(["st.why"])
     dataset = lance.dataset(pair.uri)
     dataset.validate()
     found = {row["id"]: row for row in dataset.to_table().to_pylist()}
@@ -237,7 +237,7 @@ def test_what_each_change_writes_is_what_pylance_writes(tmp_path):
 
 def test_forbidden_nulls_are_known_to_pylance(tmp_path):
     pair = Pair(str(tmp_path / "t"), stable=False, version="2.1")
-    pair.ours.set_nullable("id", nullable=False)
+    pair.ours.columns.set_nullable("id", nullable=False)
     assert not lance.dataset(pair.uri).schema.field("id").nullable
     assert not resolve(pair.ours._snapshot.manifest.schema, "id")[-1].nullable
     lance.dataset(pair.uri).alter_columns({"path": "id", "nullable": True})

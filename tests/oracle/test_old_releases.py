@@ -92,19 +92,19 @@ CHANGES: dict[str, Callable[[lt.Table], object]] = {
     "updated": lambda table: table.update({"text": "'new'"}, "id < 20"),
     "updated by columns": lambda table: table.update({"real": "0.5"}, "id > 50", mode="columns"),
     "merged": _merge,
-    "with added columns": lambda table: table.add_columns({"sum": "id + small"}),
-    "with nulls": lambda table: table.add_columns(pa.field("none", pa.string())),
+    "with added columns": lambda table: table.columns.add({"sum": "id + small"}),
+    "with nulls": lambda table: table.columns.add(pa.field("none", pa.string())),
     "dropped and renamed": lambda table: (
-        table.drop_columns(["real"]),
-        table.rename_column("word", "term"),
+        table.columns.drop(["real"]),
+        table.columns.rename("word", "term"),
     ),
-    "cast": lambda table: table.cast_column("small", pa.int32()),
-    "replaced": lambda table: table.replace_columns({"small": "1"}),
+    "cast": lambda table: table.columns.cast("small", pa.int32()),
+    "replaced": lambda table: table.columns.replace({"small": "1"}),
     "restored": lambda table: (table.truncate(), table.restore(1)),
     "overwritten": lambda table: table.overwrite(rows(10, 55)),
     "configured": lambda table: (
-        table.update_config({"k": "v"}),
-        table.update_field_metadata({"text": {"note": "x"}}),
+        table.config.update({"k": "v"}),
+        table.columns.update_metadata({"text": {"note": "x"}}),
     ),
     "truncated": lambda table: table.truncate(),
 }
@@ -125,7 +125,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     rows(0, 100),
                     storage_version=version,
                     stable_row_ids=stable,
-                    write=lt.WriteOptions(max_rows_per_file=40),
+                    max_rows_per_file=40,
                 )
                 change(table)
                 held = table.scan().to_arrow()

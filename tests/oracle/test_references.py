@@ -151,9 +151,9 @@ def test_restore_across_changes_of_the_schema(
     path = tmp_path / "t"
     maker(path, stable=stable)
     table = lt.open_table(path)
-    table.add_columns({"b": "a * 2"})
-    table.rename_column("b", "c")
-    table.cast_column("a", pa.int32())
+    table.columns.add({"b": "a * 2"})
+    table.columns.rename("b", "c")
+    table.columns.cast("a", pa.int32())
     before = table.version
     table.restore(3)
     assert table.schema.names == ["a"]
@@ -233,7 +233,7 @@ def test_row_ids_given_afterwards(tmp_path: Path, maker: Maker) -> None:
     lance.dataset(path).create_scalar_index("a", "BTREE")
     table = lt.open_table(path)
     stale = lance.dataset(path)
-    table.enable_stable_row_ids()
+    table.maintenance.enable_stable_row_ids()
     same(table, lance.dataset(path))
     # A writer that has not heard of it adds rows.
     lance.write_dataset(rows(6, 7), stale, mode="append")
@@ -259,9 +259,9 @@ def test_row_ids_given_afterwards(tmp_path: Path, maker: Maker) -> None:
 @pytest.mark.parametrize("writer", ["ours", "theirs"])
 def test_several_bases(tmp_path: Path, writer: str) -> None:
     path, one, two = tmp_path / "t", tmp_path / "one", tmp_path / "two"
-    options = lt.WriteOptions(max_rows_per_file=2, bases=("one", "two"))
+    options: Any = {"max_rows_per_file": 2, "target_bases": ("one", "two")}
     if writer == "ours":
-        lt.create_table(path, rows(*range(10)), bases={"one": one, "two": two}, write=options)
+        lt.create_table(path, rows(*range(10)), bases={"one": one, "two": two}, **options)
     else:
         bases = [lance.DatasetBasePath(str(one), "one"), lance.DatasetBasePath(str(two), "two")]
         lance.write_dataset(
@@ -273,10 +273,10 @@ def test_several_bases(tmp_path: Path, writer: str) -> None:
         )
     table = lt.open_table(path)
     same(table, lance.dataset(path))
-    table.append(rows(20, 21, 22), write=options)
+    table.append(rows(20, 21, 22), **options)
     lance.write_dataset(rows(30), path, mode="append", target_bases=["two"])
     same(table.refresh(), lance.dataset(path))
-    table.add_bases({"three": tmp_path / "three"})
+    table.bases.add({"three": tmp_path / "three"})
     lance.write_dataset(rows(40), path, mode="append", target_bases=["three"])
     change_by_both(table.refresh(), lambda: lance.dataset(path))
 
@@ -284,7 +284,7 @@ def test_several_bases(tmp_path: Path, writer: str) -> None:
 def test_row_ids_in_hidden_columns(tmp_path: Path) -> None:
     path = tmp_path / "t"
     table = lt.create_table(path, rows(*range(3000)), stable_row_ids=True)
-    table.update_config(
+    table.config.update(
         {"lance.row_lineage.spill": "true", "lance.row_lineage.inline_max_bytes": "100"}
     )
     table.update({"a": "a + 10000"}, where="a % 3 = 0 or a % 7 = 1")

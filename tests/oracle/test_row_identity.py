@@ -72,7 +72,7 @@ class Ours:
         self.table = lt.open_table(path)
 
     def append(self, rows: pa.Table, width: int) -> None:
-        self.table.append(rows, write=lt.WriteOptions(max_rows_per_file=width))
+        self.table.append(rows, max_rows_per_file=width)
 
     def delete(self, where: str) -> None:
         self.table.delete(where)
@@ -85,10 +85,10 @@ class Ours:
         merge.when_not_matched_insert_all().execute()
 
     def add_column(self, name: str) -> None:
-        self.table.add_columns({name: "id"})
+        self.table.columns.add({name: "id"})
 
     def drop_column(self, name: str) -> None:
-        self.table.drop_columns([name])
+        self.table.columns.drop([name])
 
     def compact(self) -> None:
         self.table.compact()

@@ -22,7 +22,7 @@ def test_columns_from_a_reader(tmp_path: Path, stable: bool) -> None:
     shutil.copytree(ours, theirs)
     live = [n for n in range(100) if n % 7]
     new = pa.table({"s": [f"s{n}" for n in live], "v": [[float(n)] * 3 for n in live]})
-    lt.open_table(ours).add_columns(new.to_reader(max_chunksize=11))
+    lt.open_table(ours).columns.add(new.to_reader(max_chunksize=11))
     lance.dataset(theirs).add_columns(new.to_reader(max_chunksize=11))
     for uri in (ours, theirs):
         lance.dataset(uri).validate()

@@ -127,7 +127,7 @@ def test_rows_replaced_where_a_predicate_holds(tmp_path):
             path / str(stable),
             TABLE,
             stable_row_ids=stable,
-            write=lt.WriteOptions(max_rows_per_file=30),
+            max_rows_per_file=30,
         )
         table.overwrite([{"id": 1000}, {"id": 1001}], where="id < 35 or id = 99", check=False)
         found = check(path / str(stable))
@@ -137,11 +137,11 @@ def test_rows_replaced_where_a_predicate_holds(tmp_path):
 def test_settings_and_notes_are_theirs_too(tmp_path):
     path = tmp_path / "t"
     table = lt.create_table(path, TABLE)
-    table.update_config({"k": "v", "gone": "x"})
-    table.update_config({"gone": None})
-    table.update_schema_metadata({"schema": "note"})
-    table.update_field_metadata({"nested.x": {"unit": "m"}})
-    table.update_metadata({"owner": "me"})
+    table.config.update({"k": "v", "gone": "x"})
+    table.config.update({"gone": None})
+    table.schema_metadata.update({"schema": "note"})
+    table.columns.update_metadata({"nested.x": {"unit": "m"}})
+    table.metadata.update({"owner": "me"})
     theirs = lance.dataset(str(path))
     theirs.validate()
     assert theirs.config() == {"k": "v"}
@@ -154,8 +154,8 @@ def test_settings_and_notes_are_theirs_too(tmp_path):
 
 def test_messages_are_in_the_history(tmp_path):
     path = tmp_path / "t"
-    table = lt.create_table(path, TABLE, commit_message="made")
-    table.append(TABLE, commit_message="grown", properties={"job": "5"})
+    table = lt.create_table(path, TABLE, commit="made")
+    table.append(TABLE, commit=lt.CommitOptions("grown", {"job": "5"}))
     theirs = lance.dataset(str(path))
     found = theirs.read_transaction(2)
     assert found.transaction_properties == {"__lance_commit_message": "grown", "job": "5"}
@@ -205,7 +205,7 @@ def test_random_tables(tmp_path_factory, data, version):
         path,
         rows,
         storage_version=version,
-        write=lt.WriteOptions(max_rows_per_file=data.draw(st.integers(50, 500))),
+        max_rows_per_file=data.draw(st.integers(50, 500)),
     )
     table.append(rows)
     theirs = lance.dataset(str(path))

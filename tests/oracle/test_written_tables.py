@@ -63,7 +63,7 @@ def build(plan: dict[str, Any], uri: str) -> lt.Table:
         schema=rows.schema,
         storage_version=plan["version"],
         stable_row_ids=plan["stable"],
-        write=lt.WriteOptions(max_rows_per_file=plan["rows_per_file"]),
+        max_rows_per_file=plan["rows_per_file"],
     )
     written.append(shaped(rows.slice(half), plan["form"]))
     return written

@@ -161,12 +161,12 @@ class Ours:
     def add_computed(self, uri: str, columns: Mapping[str, str]) -> None:
         table = self._open(uri)
         before = table.version
-        self._made(table, table.add_columns(columns), before)
+        self._made(table, table.columns.add(columns), before)
 
     def add_nulls(self, uri: str, field: pa.Field) -> None:
         table = self._open(uri)
         before = table.version
-        self._made(table, table.add_columns(field), before)
+        self._made(table, table.columns.add(field), before)
 
     def add_by_function(self, uri: str, name: str, source: str) -> None:
         table = self._open(uri)
@@ -178,37 +178,37 @@ class Ours:
         def is_missing(batch: pa.RecordBatch) -> dict[str, pa.Array]:
             return {name: batch.column(0).is_null()}
 
-        self._made(table, table.add_columns(is_missing, function=options), before)
+        self._made(table, table.columns.add(is_missing, function=options), before)
 
     def add_joined(self, uri: str, rows: pa.Table, key: str) -> None:
         table = self._open(uri)
         before = table.version
-        self._made(table, table.add_columns(rows, on=[key]), before)
+        self._made(table, table.columns.add(rows, on=[key]), before)
 
     def drop(self, uri: str, name: str) -> None:
         table = self._open(uri)
         before = table.version
-        self._made(table, table.drop_columns([name]), before)
+        self._made(table, table.columns.drop([name]), before)
 
     def rename(self, uri: str, old: str, new: str) -> None:
         table = self._open(uri)
         before = table.version
-        self._made(table, table.rename_column(old, new), before)
+        self._made(table, table.columns.rename(old, new), before)
 
     def reorder(self, uri: str, names: Sequence[str]) -> None:
         table = self._open(uri)
         before = table.version
-        self._made(table, table.reorder_columns(names), before)
+        self._made(table, table.columns.reorder(names), before)
 
     def cast(self, uri: str, name: str, type_: pa.DataType) -> None:
         table = self._open(uri)
         before = table.version
-        self._made(table, table.cast_column(name, type_), before)
+        self._made(table, table.columns.cast(name, type_), before)
 
     def replace(self, uri: str, name: str, sql: str) -> None:
         table = self._open(uri)
         before = table.version
-        self._made(table, table.replace_columns({name: sql}), before)
+        self._made(table, table.columns.replace({name: sql}), before)
 
     def restore(self, uri: str, version: int) -> None:
         table = self._open(uri)
@@ -218,7 +218,7 @@ class Ours:
     def configure(self, uri: str, entries: Mapping[str, str | None]) -> None:
         table = self._open(uri)
         before = table.version
-        self._made(table, table.update_config(entries), before)
+        self._made(table, table.config.update(entries), before)
 
     def compact(self, uri: str, target_rows: int, deleted_share: float, **more: Any) -> None:
         table = self._open(uri)
@@ -304,7 +304,7 @@ class TableMachine(RuleBasedStateMachine):
             self.state.table(rows),
             storage_version=storage,
             stable_row_ids=stable,
-            write=lt.WriteOptions(max_rows_per_file=each),
+            max_rows_per_file=each,
         )
         self.settle([Row(row) for row in rows], ordered=True)
 

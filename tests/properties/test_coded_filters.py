@@ -61,8 +61,12 @@ def tables(
     folder = tmp_path_factory.mktemp("coded")
     for seed, with_nulls in ((0, False), (3, True)):
         data = _rows(seed, with_nulls=with_nulls)
-        write = lancetable.WriteOptions(max_rows_per_file=3_000, storage_version=request.param)
-        table = lancetable.create_table(str(folder / f"table-{seed}"), data, write=write)
+        table = lancetable.create_table(
+            str(folder / f"table-{seed}"),
+            data,
+            max_rows_per_file=3_000,
+            storage_version=request.param,
+        )
         made.append((table, data.to_pylist()))
     data = _rows(5, with_nulls=True)
     worn = lancetable.create_table(str(folder / "worn"), data, storage_version=request.param)

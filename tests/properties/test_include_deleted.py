@@ -39,10 +39,10 @@ def _made(folder: Path, seed: int, fragment_rows: int, *, stable: bool) -> Kept:
     table = lancetable.create_table(
         str(folder / f"{seed}"),
         pa.Table.from_pylist(rows),
-        write=lancetable.WriteOptions(max_rows_per_file=fragment_rows),
+        max_rows_per_file=fragment_rows,
         stable_row_ids=stable,
     )
-    table.add_columns({"twice": "id * 2"})
+    table.columns.add({"twice": "id * 2"})
     gone: set[int] = set()
     for share in (0.05, 0.5):
         part = set(chance.sample(range(count), int(share * count / 4)))

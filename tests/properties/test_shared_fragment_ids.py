@@ -63,11 +63,11 @@ def _changed(table: lt.Table, rows: list[int], step: str, key: int) -> list[int]
             return rows
         case "add":
             name = f"c{table.version}"
-            table.add_columns({name: "k + 1"})
-            table.drop_columns([name])
+            table.columns.add({name: "k + 1"})
+            table.columns.drop([name])
             return rows
         case _:
-            table.update_config({"key": str(table.version)})
+            table.config.update({"key": str(table.version)})
             return rows
 
 

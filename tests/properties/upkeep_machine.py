@@ -75,8 +75,12 @@ class UpkeepMachine(TableMachine):
         """Remove versions; those that stay are the same as before, and nothing else is left."""
         table = lt.open_table(self.uri)
         before = [info.version for info in table.versions(detail=False)]
-        tried = table.cleanup(NOW, keep, unverified_after=NOW, dry_run=True)
-        done = table.cleanup(NOW, keep, unverified_after=NOW, all_branches=everything)
+        tried = table.maintenance.cleanup(
+            older_than=NOW, keep_last=keep, unverified_after=NOW, dry_run=True
+        )
+        done = table.maintenance.cleanup(
+            older_than=NOW, keep_last=keep, unverified_after=NOW, all_branches=everything
+        )
         if not everything:
             assert done.removed == tried.removed
         gone = {one.version for one in done.removed_versions if one.branch is None}

@@ -45,7 +45,7 @@ def _rounds(path, writers: int, rounds: int) -> None:
     def clean() -> None:
         try:
             while busy[0]:
-                lt.open_table(path).cleanup(NOW)
+                lt.open_table(path).maintenance.cleanup(older_than=NOW)
         except lt.NotFoundError:
             clean()  # the version that was just opened is gone already
         except BaseException as error:
@@ -61,15 +61,17 @@ def _rounds(path, writers: int, rounds: int) -> None:
     table = lt.open_table(path)
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(-1, writers * rounds))
     assert table.count("n = 1") == writers * rounds
-    assert table.check("data").is_ok
-    table.cleanup(NOW)
+    assert table.maintenance.check(level="data").is_ok
+    table.maintenance.cleanup(older_than=NOW)
     assert len(table.versions()) == 1
 
 
 def test_a_commit_under_way_does_not_take_a_name_that_was_freed(tmp_path) -> None:
     """It has looked for newer versions; two come, and the first of them is cleaned away."""
     lt.create_table(tmp_path / "t", pa.table({"id": [0]}))
-    cleaning = threading.Thread(target=lambda: lt.open_table(tmp_path / "t").cleanup(NOW))
+    cleaning = threading.Thread(
+        target=lambda: lt.open_table(tmp_path / "t").maintenance.cleanup(older_than=NOW)
+    )
 
     class _Late(WrappedStore):
         def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:

@@ -102,7 +102,7 @@ class Writer:
 
     def column(self) -> None:
         """Set a note of its own: no rows, but a version."""
-        self.table.update_config({f"writer {self.owner}": str(self.number)}, commit=PATIENT)
+        self.table.config.update({f"writer {self.owner}": str(self.number)}, commit=PATIENT)
 
 
 def wait_for(path: Path) -> None:

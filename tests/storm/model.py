@@ -130,7 +130,7 @@ class Model:
 
     def _configure(self) -> Change:
         value = {"k": str(self.next_key)}
-        return Change("config", lambda t: t.update_config(value, commit=COMMIT), self.rows)
+        return Change("config", lambda t: t.config.update(value, commit=COMMIT), self.rows)
 
     def _cleanup(self) -> Change:
         kept = sorted(self.versions)[-3:]
@@ -138,8 +138,8 @@ class Model:
         # Versions between those kept stay as well: only numbers below the oldest go.
         return Change(
             "cleanup",
-            lambda t: t.cleanup(
-                timedelta(0), keep_last=max(t.version - min(kept, default=0), 1) + 5
+            lambda t: t.maintenance.cleanup(
+                older_than=timedelta(0), keep_last=max(t.version - min(kept, default=0), 1) + 5
             ),
             self.rows,
         )

@@ -47,7 +47,7 @@ RUNS: dict[str, Run] = {
     **{name: act.run for name, act in ACTS.items()},
     "tag": lambda t, c: t.tags.create("first", 1),
     "branch": lambda t, c: t.branches.create("other", 2),
-    "cleanup": lambda t, c: t.cleanup(timedelta(0)),
+    "cleanup": lambda t, c: t.maintenance.cleanup(older_than=timedelta(0)),
     "hold": lambda t, c: _held(t),
     IN_PARTS: lambda t, c: t.append(_large_rows(), commit=c),
 }
@@ -171,7 +171,7 @@ def check(stage: Stage, outcomes: list[Contents]) -> lt.Table:
     assert found in outcomes, f"found {found}, expected one of {outcomes}"
     theirs = stage.rows_by_pylance()
     assert _texts(theirs) == found.rows
-    problems = table.check().problems
+    problems = table.maintenance.check().problems
     assert not problems, problems
     return table
 

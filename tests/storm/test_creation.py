@@ -45,4 +45,4 @@ def test_a_table_is_created_with_faults(
         assert table.version == 1, weather.report()
         assert rows_of(table.scan().to_arrow()) == ROWS
         assert rows_of(stage.rows_by_pylance()) == ROWS
-        assert table.check().is_ok
+        assert table.maintenance.check().is_ok

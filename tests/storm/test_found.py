@@ -33,4 +33,4 @@ def test_a_recorded_version_whose_repetition_is_refused(
         stage.proxies[1].heal()
         found = stage.open()
         assert sorted(found.scan().to_arrow()["id"].to_pylist()) == [1, 2]
-        assert found.check().is_ok
+        assert found.maintenance.check().is_ok

@@ -85,4 +85,4 @@ def _check(uri: str, options: dict[str, str], theirs: dict[str, str], said: list
     assert {-1, *sure} <= set(found) <= {-1, *sure, *maybe}, said
     assert len(sure) > 2 * KILLS
     assert lance.dataset(uri, storage_options=theirs).count_rows() == len(found)
-    assert table.check().is_ok
+    assert table.maintenance.check().is_ok

@@ -54,7 +54,7 @@ def _check_end(stage: Stage, model: Model) -> None:
     assert rows_of(stage.rows_by_pylance()) == model.rows
     for version, rows in sorted(model.versions.items())[-3:]:
         assert rows_of(stage.open(version).scan().to_arrow()) == rows, f"version {version}"
-    problems = stage.open().check("data").problems
+    problems = stage.open().maintenance.check(level="data").problems
     assert not problems, problems
 
 

@@ -24,7 +24,7 @@ def run_json(*arguments: object):
 @pytest.fixture
 def uri(tmp_path: Path) -> str:
     table = lt.create_table(tmp_path / "t", pa.table({"a": [1, 2, 3], "s": ["x", "y", "z"]}))
-    table.append(pa.table({"a": [4], "s": ["w"]}), commit_message="one more")
+    table.append(pa.table({"a": [4], "s": ["w"]}), commit="one more")
     return table.uri
 
 
@@ -93,7 +93,7 @@ def test_how_versions_differ(uri: str) -> None:
     table = lt.open_table(uri)
     table.tags.create("old", 1)
     table.delete("a in (1, 2)")
-    table.add_columns({"b": "a * 2"})
+    table.columns.add({"b": "a * 2"})
     found = run_json("diff", uri, "old")
     assert (found["from"]["version"], found["to"]["version"]) == (1, 4)
     assert found["rows"] == {"before": 3, "after": 2}

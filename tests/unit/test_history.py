@@ -31,17 +31,17 @@ def test_the_first_version(table: lt.Table) -> None:
 
 
 def test_what_each_operation_did(table: lt.Table) -> None:
-    table.append(rows_from(10, 2), commit_message="more", properties={"job": "7"})
+    table.append(rows_from(10, 2), commit=lt.CommitOptions("more", {"job": "7"}))
     table.delete("id < 3")
     table.update({"x": "0"}, where="id = 5")
-    table.add_columns({"w": "id + 1"})
-    table.rename_column("w", "v")
+    table.columns.add({"w": "id + 1"})
+    table.columns.rename("w", "v")
     source = pa.table({"id": [5, 99], "x": pa.array([1, 2], pa.int32())})
     merge = table.merge(source, on="id").when_matched_update({"x": "source.x"})
     merge.when_not_matched_insert_all().execute()
     table.update({"x": "1"}, where="id > 9", mode="columns")
-    table.drop_columns(["v"])
-    table.update_config({"key": "value"})
+    table.columns.drop(["v"])
+    table.config.update({"key": "value"})
     table.restore(2)
     table.truncate()
     told = [(one.operation, counts(one), one.effect.detail) for one in table.history()]
@@ -106,7 +106,7 @@ def test_a_version_without_a_record(table: lt.Table) -> None:
 
 
 def test_a_history_as_a_table(table: lt.Table) -> None:
-    table.append(rows_from(10, 5), properties={"a": "b"})
+    table.append(rows_from(10, 5), commit=lt.CommitOptions(properties={"a": "b"}))
     table.tags.create("now")
     found = table.history().to_arrow()
     assert found["version"].to_pylist() == [2, 1]

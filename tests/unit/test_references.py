@@ -196,7 +196,7 @@ def test_a_clone(tmp_path: Path, *, deep: bool, stable: bool) -> None:
     table = lt.create_table(tmp_path / "t", numbers(1, 2, 3), stable_row_ids=stable)
     table.append(numbers(4, 5))
     table.delete("a in (2, 4)")
-    table.add_columns({"b": "a * 2"})
+    table.columns.add({"b": "a * 2"})
     clone = table.clone(tmp_path / "c", deep=deep)
     assert clone.version == table.version
     columns = ["a", "b", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.table.argument_errors import explains
-from lancetable.table.arguments import described, fits
+from lancetable.table.argument_errors import described, explains, fits
 
 ROWS = {"id": [1, 2, 3], "s": ["a", "b", None], "v": [[1.0, 2.0]] * 3}
 WRONG = [
@@ -105,11 +104,11 @@ def _drain(result: object) -> None:
 def test_the_error_names_the_argument_and_what_fits() -> None:
     table = _table()
     with pytest.raises(lt.InputError) as caught:
-        table.append(ROWS, properties=5)  # type: ignore[arg-type]
+        table.clone("memory://wrong/c", storage_options=5)  # type: ignore[arg-type]
     assert str(caught.value) == (
-        "properties of append() is 5; it takes a mapping of str to str or None"
+        "storage_options of clone() is 5; it takes a mapping of str to str or None"
     )
-    assert caught.value.__cause__ is None
+    assert isinstance(caught.value.__cause__, TypeError)
     assert table.refresh().version == 1
 
 

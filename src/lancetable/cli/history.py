@@ -1,14 +1,15 @@
-"""The commands that look back: what each version did, and how two of them differ."""
+"""Commands for the history of a table and the difference of two versions."""
 
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from lancetable.cli import show
-from lancetable.cli.options import AsOf, Branch, Json, Pick, Tag, Uri, Version, named
+from lancetable.cli.options import Json, Pick, Uri, named, opens
 
 if TYPE_CHECKING:
     from lancetable.commit.history.entry import HistoryEntry
+    from lancetable.table import Table
 
 _NAMED = "a number, a tag, a branch, or branch@number"
 Before = Annotated[str, typer.Argument(metavar="FROM", help=f"The older version: {_NAMED}.")]
@@ -18,18 +19,14 @@ After = Annotated[
 Most = Annotated[int | None, typer.Option("--limit", "-n", min=0, help="How many versions.")]
 
 
-def history(  # noqa: PLR0913 - each has a default
-    uri: Uri,
+@opens("version", "tag", "branch", "as_of")
+def history(
+    table: "Table",
     *,
     limit: Most = None,
-    version: Version = None,
-    tag: Tag = None,
-    branch: Branch = None,
-    as_of: AsOf = None,
     json: Json = False,
 ) -> None:
     """What each version did, newest first."""
-    table = Pick(version, tag, branch, as_of).open(uri)
     rows = [_row(entry, whole=json) for entry in table.history(limit=limit)]
     if json:
         show.as_json(rows)

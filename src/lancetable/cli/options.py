@@ -1,13 +1,17 @@
 """Arguments that several commands share, and the version of a table they name."""
 
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 import lancetable
 from lancetable.errors import InputError, RefNotFoundError
+from lancetable.options import Declared, choices, declared, is_list, split_names
 
 if TYPE_CHECKING:
     from lancetable.table import Table
@@ -93,16 +97,93 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def split_columns(text: str | None) -> list[str] | None:
-    """Turn the text of ``--columns`` into names; a comma inside backticks belongs to the name."""
-    if text is None:
-        return None
-    names, current, quoted = [], "", False
-    for character in text:
-        quoted ^= character == "`"
-        if character == "," and not quoted:
-            names.append(current.strip())
-            current = ""
-        else:
-            current += character
-    names.append(current.strip())
-    return [name for name in names if name]
+    """Return the names in a text, separated by commas; None when there is no text."""
+    return None if text is None else list(split_names(text))
+
+
+_PICKED = {"version": Version, "tag": Tag, "branch": Branch, "as_of": AsOf}
+Command = Callable[..., None]
+
+
+def opens(*names: str) -> Callable[[Command], Command]:
+    """Open the table of a command, whose first parameter it is.
+
+    The command line gets the address of the table, and those of the options ``version``, ``tag``,
+    ``branch`` and ``as_of`` that are named.
+    """
+
+    def decorate(command: Command) -> Command:
+        _, *rest = inspect.signature(command).parameters.values()
+        place = inspect.Parameter("uri", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Uri)
+        picked = [_parameter(name, _PICKED[name]) for name in names]
+
+        def run(uri: str, **given: Any) -> None:
+            pick = Pick(**{name: given.pop(name) for name in names})
+            command(pick.open(uri), **given)
+
+        return _signed(run, command, [place, *rest, *picked])
+
+    return decorate
+
+
+def offers(kind: type) -> Callable[[Command], Command]:
+    """Add the options that a class declares to a command, which gets those that are given."""
+    offered = [one for one in declared(kind) if one.rule.in_cli]
+
+    def decorate(command: Command) -> Command:
+        own = [
+            one
+            for one in inspect.signature(command).parameters.values()
+            if one.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+
+        def run(*args: Any, **given: Any) -> None:
+            options = {one.name: _given(one, given.pop(one.name)) for one in offered}
+            command(*args, **given, **{k: v for k, v in options.items() if v is not None})
+
+        added = [_parameter(one.name, _annotation(one)) for one in offered]
+        return _signed(run, command, [*own, *added])
+
+    return decorate
+
+
+def _signed(run: Command, command: Command, parameters: list[inspect.Parameter]) -> Command:
+    wraps(command)(run)
+    signature = inspect.Signature(sorted(parameters, key=lambda one: one.kind))
+    vars(run)["__signature__"] = signature
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    del vars(run)["__wrapped__"]
+    return run
+
+
+def _parameter(name: str, annotation: object) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+    )
+
+
+def _annotation(one: Declared) -> object:
+    """Return the type of an option on the command line, with its help and limits."""
+    rule, kind = one.rule, one.kind
+    settings: Mapping[str, Any] = {"help": rule.help}
+    if is_list(kind):
+        return Annotated[list[str] | None, typer.Option(**settings)]
+    if choices(kind):
+        return Annotated[kind | None, typer.Option(**settings)]  # type: ignore[operator]
+    if kind is bool:
+        flag = "--" + one.name.replace("_", "-")
+        names = flag if one.default is False else f"{flag}/--no-{flag[2:]}"
+        return Annotated[bool | None, typer.Option(names, **settings)]
+    if rule.unit is not None or kind not in (int, float):
+        return Annotated[str | None, typer.Option(**settings)]
+    if not rule.is_exclusive:
+        settings = {**settings, "min": rule.minimum, "max": rule.maximum}
+    return Annotated[kind | None, typer.Option(**settings)]  # type: ignore[operator]
+
+
+def _given(one: Declared, value: object) -> object:
+    """Return the value of an option; lists may be repeated, and separated by commas."""
+    if isinstance(value, list):
+        inner = get_args(one.kind)[0]
+        return [inner(item) for text in value for item in split_names(text)] or None
+    return value

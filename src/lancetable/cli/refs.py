@@ -1,4 +1,4 @@
-"""The commands for the names of versions: tags and branches."""
+"""Commands for tags and branches."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lancetable.cli import show
-from lancetable.cli.options import Branch, Json, Message, Pick, Tag, Uri, Version
+from lancetable.cli.options import Branch, Json, Message, Tag, Version, opens
 from lancetable.cli.show import Yes, confirm
 from lancetable.errors import InputError
 
 if TYPE_CHECKING:
     from lancetable.commit.refs import BranchInfo, TagInfo
+    from lancetable.table import Table
 
 tag_app = typer.Typer(
     help="List, create, move and delete tags.", no_args_is_help=True, rich_markup_mode=None
@@ -27,14 +28,16 @@ Notes = Annotated[
 ]
 
 
-def list_tags(uri: Uri, *, json: Json = False) -> None:
+@opens()
+def list_tags(table: "Table", *, json: Json = False) -> None:
     """The tags of a table."""
-    rows = [_tag_row(tag) for tag in Pick().open(uri).tags.list()]
+    rows = [_tag_row(tag) for tag in table.tags.list()]
     _show(rows, "tags", ("version",), json=json)
 
 
+@opens()
 def create_tag(
-    uri: Uri,
+    table: "Table",
     name: Name,
     *,
     version: Version = None,
@@ -42,35 +45,43 @@ def create_tag(
     note: Notes = None,
     json: Json = False,
 ) -> None:
-    """Give a version a name; the latest unless one is given."""
-    made = Pick().open(uri).tags.create(name, version, branch=branch, metadata=_notes(note))
+    """Create a tag for a version; by default the latest."""
+    made = table.tags.create(name, version, branch=branch, metadata=_notes(note))
     _show([_tag_row(made)], "tag created", ("version",), json=json)
 
 
+@opens()
 def move_tag(
-    uri: Uri, name: Name, *, version: Version = None, branch: Branch = None, json: Json = False
+    table: "Table",
+    name: Name,
+    *,
+    version: Version = None,
+    branch: Branch = None,
+    json: Json = False,
 ) -> None:
-    """Let a tag name another version; the latest unless one is given."""
-    moved = Pick().open(uri).tags.move(name, version, branch=branch)
+    """Move a tag to another version; by default the latest."""
+    moved = table.tags.move(name, version, branch=branch)
     row = {**_tag_row(moved.after), "was": moved.before.version}
     _show([row], "tag moved", ("version", "was"), json=json)
 
 
-def delete_tag(uri: Uri, name: Name, *, yes: Yes = False, json: Json = False) -> None:
+@opens()
+def delete_tag(table: "Table", name: Name, *, yes: Yes = False, json: Json = False) -> None:
     """Remove a tag; the version it names stays until a cleanup."""
-    table = Pick().open(uri)
     confirm(f"deleting tag {name!r}", yes=yes)
     _show([_tag_row(table.tags.delete(name))], "tag deleted", ("version",), json=json)
 
 
-def list_branches(uri: Uri, *, json: Json = False) -> None:
+@opens()
+def list_branches(table: "Table", *, json: Json = False) -> None:
     """The branches of a table, the main one left out."""
-    rows = [_branch_row(branch) for branch in Pick().open(uri).branches.list()]
+    rows = [_branch_row(branch) for branch in table.branches.list()]
     _show(rows, "branches", ("parent_version",), json=json)
 
 
+@opens()
 def create_branch(  # noqa: PLR0913 - each has a default
-    uri: Uri,
+    table: "Table",
     name: Name,
     *,
     version: Version = None,
@@ -79,34 +90,32 @@ def create_branch(  # noqa: PLR0913 - each has a default
     note: Notes = None,
     json: Json = False,
 ) -> None:
-    """Begin a branch with a version; the latest of the main history unless one is given."""
-    table = Pick().open(uri)
+    """Create a branch at a version; by default the latest of the main branch."""
     table.branches.create(name, version, tag=tag, branch=branch, metadata=_notes(note))
     _show([_branch_row(table.branches[name])], "branch created", ("parent_version",), json=json)
 
 
-def delete_branch(uri: Uri, name: Name, *, yes: Yes = False, json: Json = False) -> None:
+@opens()
+def delete_branch(table: "Table", name: Name, *, yes: Yes = False, json: Json = False) -> None:
     """Remove a branch with all its versions."""
-    table = Pick().open(uri)
     confirm(f"deleting branch {name!r} with all its versions", yes=yes)
     gone = table.branches.delete(name)
     rows = [] if gone is None else [_branch_row(gone)]
     _show(rows, "branch deleted", ("parent_version",), json=json)
 
 
+@opens("branch")
 def fast_forward(
-    uri: Uri,
+    table: "Table",
     name: Name,
     *,
-    branch: Branch = None,
     message: Message = None,
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Bring everything a branch did to the main history, as one version."""
-    table = Pick(branch=branch).open(uri)
+    """Publish everything a branch did as one version of the main history."""
     confirm(f"publishing branch {name!r} as version {table.version + 1}", yes=yes)
-    done = table.branches.fast_forward(name, commit_message=message)
+    done = table.branches.fast_forward(name, commit=message)
     row: dict[str, object] = {
         "branch": name,
         "version": done.version,
@@ -121,23 +130,22 @@ def fast_forward(
     _show([row], "published", ("version", "added", "removed", "updated", "files"), json=json)
 
 
-def cherry_pick(  # noqa: PLR0913 - each has a default
-    uri: Uri,
+@opens("branch")
+def cherry_pick(
+    table: "Table",
     name: Name,
     versions: Annotated[
         list[int] | None, typer.Argument(help="Versions of the branch; all when left out.")
     ] = None,
     *,
-    branch: Branch = None,
     message: Message = None,
     yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Replay versions of a branch on the main history, each as a version."""
-    table = Pick(branch=branch).open(uri)
     which = "all versions" if not versions else f"versions {', '.join(map(str, versions))}"
     confirm(f"replaying {which} of branch {name!r}", yes=yes)
-    done = table.branches.cherry_pick(name, versions or None, commit_message=message)
+    done = table.branches.cherry_pick(name, versions or None, commit=message)
     rows: list[dict[str, object]] = [
         {"branch": name, "branch_version": one.branch_version, "version": one.version}
         for one in done.picks
@@ -195,6 +203,6 @@ def _notes(texts: list[str] | None) -> dict[str, str]:
     for text in texts or ():
         key, sign, value = text.partition("=")
         if not sign or not key:
-            raise InputError(f"--note {text!r} is no note; write it like key=value")
+            raise InputError(f"--note {text!r} is not valid; write it like key=value")
         notes[key] = value
     return notes

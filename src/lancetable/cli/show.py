@@ -1,11 +1,12 @@
 """Print results: JSON for programs, tables for people."""
 
 import base64
+import enum
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -80,7 +81,7 @@ def cell(value: object) -> str:
 
 
 def size(count: int | None) -> str:
-    """Return a number of bytes as people say it."""
+    """Return a number of bytes with a unit."""
     if count is None:
         return "unknown"
     amount = float(count)
@@ -98,6 +99,8 @@ def plain(value: object) -> object:
     no word for (not a number, infinities) their usual names.
     """
     match value:
+        case enum.Enum():
+            return value.name.lower()
         case None | bool() | int() | str():
             return value
         case float():
@@ -113,6 +116,10 @@ def plain(value: object) -> object:
 
 
 def _plain_container(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(one) for name, one in fields_of(value).items()}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: plain(one) for name, one in value._asdict().items()}
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(item) for key, item in value.items()}
     if isinstance(value, Iterable):
@@ -145,7 +152,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to go
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Go on when the answer is yes; a program that cannot answer has to say so beforehand."""
+    """Ask before something that cannot be undone; without a terminal ``yes`` is required."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -154,23 +161,6 @@ def confirm(question: str, *, yes: bool) -> None:
     typer.confirm(f"{question}, which cannot be undone. Go on?", abort=True, err=True)
 
 
-Told = Callable[[int, int], None]
-
-
-@contextmanager
-def bar(what: str, *, is_quiet: bool = False) -> Iterator[Told]:
-    """Give a function that is told how much of how much is done."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    if is_quiet or not console.is_terminal:
-        yield lambda _done, _total: None
-        return
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task(what, total=None)
-
-        def told(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        yield told
+def fields_of(value: object) -> dict[str, object]:
+    """Return the public fields of a result, in order; texts that only explain it are left out."""
+    return {one.name: getattr(value, one.name) for one in fields(value) if one.repr}  # type: ignore[arg-type]

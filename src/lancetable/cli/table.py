@@ -1,4 +1,4 @@
-"""The commands that look at a table."""
+"""Commands that show, clone and restore a table."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -6,18 +6,13 @@ import typer
 
 from lancetable.cli import show
 from lancetable.cli.options import (
-    AsOf,
-    Branch,
     Columns,
     Json,
     Kernels,
     Limit,
     Message,
-    Pick,
-    Tag,
-    Uri,
-    Version,
     Where,
+    opens,
     split_columns,
 )
 from lancetable.cli.show import Yes, confirm
@@ -29,18 +24,14 @@ if TYPE_CHECKING:
     from lancetable.table import Table
 
 
+@opens("version", "tag", "branch", "as_of")
 def info(
-    uri: Uri,
+    table: "Table",
     *,
-    version: Version = None,
-    tag: Tag = None,
-    branch: Branch = None,
-    as_of: AsOf = None,
     json: Json = False,
     _kernels: Kernels = False,
 ) -> None:
     """Rows, versions, fragments, size, indices and settings of a table."""
-    table = Pick(version, tag, branch, as_of).open(uri)
     row = _info(table)
     if json:
         show.as_json(row)
@@ -50,17 +41,14 @@ def info(
         show.as_pairs(row, title=title)
 
 
+@opens("version", "tag", "branch", "as_of")
 def schema(
-    uri: Uri,
+    table: "Table",
     *,
-    version: Version = None,
-    tag: Tag = None,
-    branch: Branch = None,
-    as_of: AsOf = None,
     json: Json = False,
 ) -> None:
     """The columns of a table with their types."""
-    found = Pick(version, tag, branch, as_of).open(uri).schema
+    found = table.schema
     fields = [_field(field) for field in found]
     if json:
         show.as_json({"fields": fields, "metadata": _metadata(found.metadata)})
@@ -68,20 +56,16 @@ def schema(
         show.as_table(fields, title=f"{len(fields)} columns")
 
 
-def head(  # noqa: PLR0913
-    uri: Uri,
+@opens("version", "tag", "branch", "as_of")
+def head(
+    table: "Table",
     *,
     limit: Limit = 10,
     columns: Columns = None,
     where: Where = None,
-    version: Version = None,
-    tag: Tag = None,
-    branch: Branch = None,
-    as_of: AsOf = None,
     json: Json = False,
 ) -> None:
     """The first rows of a table."""
-    table = Pick(version, tag, branch, as_of).open(uri)
     found = table.scan(columns=split_columns(columns), where=where, limit=limit).to_arrow()
     rows = found.to_pylist()
     if json:
@@ -91,9 +75,9 @@ def head(  # noqa: PLR0913
         show.as_table(rows, title=f"{len(rows)} rows", numbers=numbers)
 
 
-def versions(uri: Uri, *, branch: Branch = None, json: Json = False) -> None:
+@opens("branch")
+def versions(table: "Table", *, json: Json = False) -> None:
     """The versions of a table, oldest first."""
-    table = Pick(branch=branch).open(uri)
     tags: dict[int, list[str]] = {}
     for name, tag in sorted(table.tags.items()):
         if tag.branch == table.branch:
@@ -115,17 +99,13 @@ def versions(uri: Uri, *, branch: Branch = None, json: Json = False) -> None:
         show.as_table(rows, title=f"{len(rows)} versions", numbers=("version", "bytes"))
 
 
+@opens("version", "tag", "branch", "as_of")
 def fragments(
-    uri: Uri,
+    table: "Table",
     *,
-    version: Version = None,
-    tag: Tag = None,
-    branch: Branch = None,
-    as_of: AsOf = None,
     json: Json = False,
 ) -> None:
     """The fragments of a table with their rows and files."""
-    table = Pick(version, tag, branch, as_of).open(uri)
     rows = [
         {
             "fragment": fragment.id,
@@ -142,19 +122,15 @@ def fragments(
         show.as_table(rows, title=f"{len(rows)} fragments", numbers=list(rows[0]) if rows else ())
 
 
+@opens("version", "tag", "branch", "as_of")
 def files(
-    uri: Uri,
+    table: "Table",
     *,
-    version: Version = None,
-    tag: Tag = None,
-    branch: Branch = None,
-    as_of: AsOf = None,
     json: Json = False,
 ) -> None:
     """The data and deletion files of a table."""
     from lancetable.format.manifest.names import deletion_path
 
-    table = Pick(version, tag, branch, as_of).open(uri)
     rows: list[dict[str, object]] = []
     for fragment in table.fragments:
         rows.extend(_data_file(fragment, file) for file in fragment.files)
@@ -194,7 +170,7 @@ def _info(table: "Table") -> dict[str, object]:
         "file_versions": sorted({_version(file) for file in files}),
         "tags": {name: tag.version for name, tag in table.tags.items()},
         "branches": sorted(table.branches),
-        "indices": sorted({segment.name for segment in table.indices}),
+        "indices": sorted(table.indices),
         "metadata": dict(table.metadata),
         "config": dict(table.config),
     }
@@ -263,19 +239,16 @@ Deep = Annotated[bool, typer.Option("--deep", help="Copy all files instead of re
 Wanted = Annotated[int, typer.Argument(metavar="VERSION", help="The version to go back to.")]
 
 
-def clone(  # noqa: PLR0913 - each has a default
-    uri: Uri,
+@opens("version", "tag", "branch", "as_of")
+def clone(
+    table: "Table",
     target: Target,
     *,
     deep: Deep = False,
-    version: Version = None,
-    tag: Tag = None,
-    branch: Branch = None,
-    as_of: AsOf = None,
     json: Json = False,
 ) -> None:
-    """Make a new table that begins with a version of another."""
-    made = Pick(version, tag, branch, as_of).open(uri).clone(target, deep=deep)
+    """Create a table that starts with a version of another."""
+    made = table.clone(target, deep=deep)
     row = {"uri": made.uri, "version": made.version, "rows": made.count(), "deep": deep}
     if json:
         show.as_json(row)
@@ -283,20 +256,19 @@ def clone(  # noqa: PLR0913 - each has a default
         show.as_pairs(row, title="cloned")
 
 
+@opens("branch")
 def restore(
-    uri: Uri,
+    table: "Table",
     version: Wanted,
     *,
-    branch: Branch = None,
     message: Message = None,
     yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Make an older version the latest; the versions in between stay."""
-    table = Pick(branch=branch).open(uri)
     confirm(f"restoring version {version} as a new version {table.version + 1}", yes=yes)
-    result = table.restore(version, commit_message=message)
-    row = {"uri": uri, "restored": version, "version": result.version, "rows": result.rows}
+    result = table.restore(version, commit=message)
+    row = {"uri": table.uri, "restored": version, "version": result.version, "rows": result.rows}
     if json:
         show.as_json(row)
     else:

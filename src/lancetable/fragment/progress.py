@@ -1,4 +1,4 @@
-"""Progress of a write, reported to a callback.
+"""Progress of an operation, reported to a callback.
 
 All tasks of one write share a running total. The callback is called by one thread at a time. When
 it raises, every task of the write ends with that exception, and the files are removed as after any
@@ -12,31 +12,35 @@ from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class WriteProgress:
-    """What a write has written so far."""
+class Progress:
+    """How far an operation is."""
 
-    rows: int = 0
+    done: int = 0
+    """How many units are done: rows that are written or rewritten, files, versions."""
+    total: int | None = None
+    """How many there are; None when that is not known."""
+    unit: str = "rows"
     bytes: int = 0
-    """Bytes of data files; rows that wait for their page are not counted yet."""
+    """Bytes of data files written; rows that wait for their page are not counted yet."""
     files: int = 0
     """Data files that are finished."""
 
 
-ProgressCallback: TypeAlias = Callable[[WriteProgress], None]
+ProgressCallback: TypeAlias = Callable[[Progress], None]
 
 
 class RunningTotal:
-    """The total of all tasks of a write, and the callback that is told."""
+    """The total of all tasks of a write, and the callback it is reported to."""
 
     __slots__ = ("_callback", "_error", "_lock", "_so_far")
 
     def __init__(self, callback: ProgressCallback) -> None:
         self._callback = callback
         self._lock = Lock()
-        self._so_far = WriteProgress()
+        self._so_far = Progress()
         self._error: BaseException | None = None
 
-    def __call__(self, progress: WriteProgress) -> None:
+    def __call__(self, progress: Progress) -> None:
         """Add what one task wrote since its last call, and report the total.
 
         Raises:
@@ -46,21 +50,13 @@ class RunningTotal:
             if self._error is not None:
                 raise self._error
             total = self._so_far
-            self._so_far = WriteProgress(
-                total.rows + progress.rows,
-                total.bytes + progress.bytes,
-                total.files + progress.files,
+            self._so_far = Progress(
+                done=total.done + progress.done,
+                bytes=total.bytes + progress.bytes,
+                files=total.files + progress.files,
             )
             try:
                 self._callback(self._so_far)
             except BaseException as error:
                 self._error = error
                 raise
-
-
-def is_raised_by_callback(error: BaseException) -> bool:
-    """Say whether an exception came out of the callback of a write."""
-    step = error.__traceback__
-    while step is not None and step.tb_frame.f_code is not RunningTotal.__call__.__code__:
-        step = step.tb_next
-    return step is not None

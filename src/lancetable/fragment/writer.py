@@ -18,7 +18,8 @@ from lancetable.file.payloads import sidecar_path
 from lancetable.file.writer import FileWriteOptions, FileWriter, WrittenFile
 from lancetable.format.manifest import DataFile, Fragment
 from lancetable.format.schema.model import Schema
-from lancetable.fragment.progress import ProgressCallback, RunningTotal, WriteProgress
+from lancetable.fragment.progress import Progress, ProgressCallback, RunningTotal
+from lancetable.options import check_options, option
 from lancetable.store import Bytes, Store, WritableFile
 
 _SLICES_PER_FILE = 8
@@ -32,30 +33,41 @@ class WriteOptions:
     ``storage_version`` is for new tables and whole overwrites; a table keeps its version otherwise.
     """
 
-    max_rows_per_file: int = 1024 * 1024
-    max_bytes_per_file: int = 90 * 1024**3
-    page_bytes: int = 8 * 1024**2
-    storage_version: str | None = None
-    pending_bytes: int = 512 * 1024**2
-    """How much of all columns may wait in memory for their pages."""
-    bases: tuple[str, ...] = ()
-    """Names or paths of base paths of the table, which new files of rows go to in turn."""
-    progress: ProgressCallback | None = None
-    """Called with a ``WriteProgress`` while rows are written, by one thread at a time.
-
-    It stays in its process: pickled options have none, so that tasks on Spark do not call it. An
-    exception that it raises ends the write, removes its files and reaches the caller unchanged.
-    """
+    max_rows_per_file: int = option(1024 * 1024, minimum=1, help="The most rows of one data file.")
+    max_bytes_per_file: int = option(
+        90 * 1024**3, unit="bytes", minimum=1, help="About the most bytes of one data file."
+    )
+    page_bytes: int = option(
+        8 * 1024**2, unit="bytes", minimum=1, help="About how many bytes of a column form a page."
+    )
+    storage_version: str | None = option(
+        None,
+        help="The version of data files: 2.0, 2.1 or 2.2. By default 2.1, or 2.2 when the schema "
+        "needs it; only for new tables and whole overwrites.",
+    )
+    pending_bytes: int = option(
+        512 * 1024**2,
+        unit="bytes",
+        minimum=1,
+        help="How much of all columns may wait in memory for their pages.",
+    )
+    target_bases: tuple[str, ...] = option(
+        (), help="Names or paths of bases of the table, which new files of rows go to in turn."
+    )
+    progress: bool | ProgressCallback = option(
+        False,  # noqa: FBT003 - the default
+        in_cli=False,
+        help="Called with a Progress while rows are written, by one thread at a time; True shows "
+        "a bar on a terminal. Not called for tasks of other processes.",
+    )
 
     def __post_init__(self) -> None:
-        for name in ("max_rows_per_file", "max_bytes_per_file", "page_bytes", "pending_bytes"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}; give a number from 1")
+        check_options(self)
         if self.storage_version is not None:
             file_version(self.storage_version)
-        if self.progress is not None and not callable(self.progress):
+        if not isinstance(self.progress, bool) and not callable(self.progress):
             raise InputError(
-                f"progress is {self.progress!r}; give a function of one WriteProgress, or None"
+                f"progress is {self.progress!r}; give a function of one Progress, or a boolean"
             )
 
     def __reduce__(self) -> "tuple[type[WriteOptions], tuple[object, ...]]":
@@ -65,7 +77,7 @@ class WriteOptions:
 
 def with_total(options: WriteOptions) -> WriteOptions:
     """Return the options of one write, whose tasks report their progress together."""
-    if options.progress is None or isinstance(options.progress, RunningTotal):
+    if not callable(options.progress) or isinstance(options.progress, RunningTotal):
         return options
     return replace(options, progress=RunningTotal(options.progress))
 
@@ -279,10 +291,10 @@ class _Rolling:
 
     def _report(self, bytes_of_file: int, *, rows: int = 0, files: int = 0) -> None:
         """Report what was written since the last call."""
-        if self._options.progress is not None:
+        if callable(self._options.progress):
             new = bytes_of_file - self._reported_bytes
             self._reported_bytes = bytes_of_file
-            self._options.progress(WriteProgress(rows, new, files))
+            self._options.progress(Progress(rows, bytes=new, files=files))
 
     def abort(self) -> None:
         """Remove all files."""

@@ -1,16 +1,17 @@
-"""What a scan is asked for: parsed once, checked, frozen."""
+"""The request and the options of a scan: parsed once, checked, frozen."""
 
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, SupportsIndex, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import SupportsIndex, TypeAlias, get_args
 
 import pyarrow.compute as pc
 
 from lancetable.errors import InputError
 from lancetable.expression import Expression, from_arrow, parse
 from lancetable.format.schema.model import Blobs
+from lancetable.options import check_options, option, parse_options
 
 Where: TypeAlias = str | pc.Expression | Expression | None
 ColumnsArgument: TypeAlias = Sequence[str] | Mapping[str, str | Expression] | None
@@ -21,33 +22,39 @@ MiB = 1024 * KiB
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """How to scan; none of it changes the rows that come out."""
+    """Options of a scan; none of them changes the rows that it returns."""
 
-    batch_rows: int = 64 * KiB
-    """The most rows of one batch."""
-
-    batch_bytes: int = 8 * MiB
-    """About the most bytes that are decoded at a time; no batch is much larger."""
-
-    memory_bytes: int = 64 * MiB
-    """About the most bytes decoded ahead of the reader of the batches."""
-
-    strict: bool = False
-    """True for batches of exactly ``batch_rows`` rows, the last one aside, whatever their bytes."""
-
-    threads: int = field(default_factory=lambda: min(os.cpu_count() or 1, 8))
-    """How many threads decode; tables of a few megabytes are read by the caller's own."""
-
-    lease_seconds: int | None = None
-    """How long a long scan's lease counts after its last sign of life; 0 for no lease. ``None``
-    leaves it to the environment: ``LANCETABLE_LEASE_SECONDS``, or 120."""
+    batch_rows: int = option(64 * KiB, minimum=1, help="The most rows of one batch.")
+    batch_bytes: int = option(
+        8 * MiB,
+        unit="bytes",
+        minimum=1,
+        help="About the most bytes that are decoded at a time; no batch is much larger.",
+    )
+    memory_bytes: int = option(
+        64 * MiB,
+        unit="bytes",
+        minimum=1,
+        help="About the most bytes decoded ahead of the reader of the batches.",
+    )
+    strict: bool = option(
+        False,  # noqa: FBT003 - the default
+        help="Return batches of exactly batch_rows rows, except the last, whatever their bytes.",
+    )
+    threads: int = option(
+        default_factory=lambda: min(os.cpu_count() or 1, 8),
+        minimum=1,
+        help="How many threads decode; tables of a few megabytes are read by the calling thread.",
+    )
+    lease_seconds: int | None = option(
+        None,
+        minimum=0,
+        help="How long the lease of a long scan is valid after its last renewal; 0 for no lease. "
+        "By default LANCETABLE_LEASE_SECONDS, or 120.",
+    )
 
     def __post_init__(self) -> None:
-        for name in ("batch_rows", "batch_bytes", "memory_bytes", "threads"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.lease_seconds is not None and self.lease_seconds < 0:
-            raise InputError(f"lease_seconds must not be negative, it is {self.lease_seconds}")
+        check_options(self)
 
 
 DEFAULTS = ScanOptions()
@@ -131,17 +138,13 @@ def parse_columns(columns: ColumnsArgument) -> Selection:
     return Selection(columns=names)
 
 
-def parse_options(options: Mapping[str, Any]) -> ScanOptions:
+def scan_options(options: Mapping[str, object]) -> ScanOptions:
     """Return the options with the given ones in place of the defaults.
 
     Raises:
-        InputError: there is no such option.
+        InputError: there is no such option, or a value is not valid.
     """
-    known = ScanOptions.__dataclass_fields__
-    for name in options:
-        if name not in known:
-            raise InputError(f"a scan has no option {name!r}; there are {', '.join(known)}")
-    return ScanOptions(**options) if options else DEFAULTS
+    return parse_options(ScanOptions, options) if options else DEFAULTS
 
 
 def parse_where(where: Where) -> Expression | None:

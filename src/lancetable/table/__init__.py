@@ -1,5 +1,6 @@
-"""The table a user holds: reading it, changing it, and how to get one."""
+"""The class Table, and the functions that open and create one."""
 
-from lancetable.table.handle import Table, create_table, open_table
+from lancetable.table.open import check_table, create_table, open_table, repair_table
+from lancetable.table.table import Table
 
-__all__ = ["Table", "create_table", "open_table"]
+__all__ = ["Table", "check_table", "create_table", "open_table", "repair_table"]

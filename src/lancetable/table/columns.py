@@ -1,12 +1,12 @@
-"""What can be done to the columns of a table; each change moves the handle to its version."""
+"""Columns of a table: add, drop, rename, reorder, cast and replace them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lancetable.errors import InputError
 from lancetable.table.argument_errors import explaining
-from lancetable.table.changing import ChangingTable, change_options
-from lancetable.table.writing import commit_options
+from lancetable.table.handle import Handle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,29 +14,34 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lancetable.commit.options import CommitOptions
+    from lancetable.commit.snapshot import Snapshot
     from lancetable.expression import Expression
     from lancetable.operations.columns.add import FunctionOptions
-    from lancetable.operations.results import ChangeOptions, ColumnsResult, Done, UpdateResult
+    from lancetable.operations.results import (
+        ChangeOptions,
+        ColumnsResult,
+        Done,
+        UpdateResult,
+        WriteResult,
+    )
 
 
 @explaining
-class ColumnsTable(ChangingTable):
-    """A table whose columns can be added, changed and dropped.
+class Columns:
+    """Changes of the columns of a table; those inside structs are named by path: ``a.b.c``."""
 
-    Columns inside structs are named by their path, such as ``a.b.c``.
-    """
+    __slots__ = ("_handle",)
 
-    __slots__ = ()
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
 
-    def add_columns(
+    def add(
         self,
         columns: object,
         *,
         on: "str | Sequence[str] | None" = None,
         function: "FunctionOptions | None" = None,
-        commit: "CommitOptions | None" = None,
-        commit_message: str | None = None,
-        properties: Mapping[str, str] | None = None,
+        commit: "CommitOptions | str | None" = None,
     ) -> "ColumnsResult":
         """Add columns.
 
@@ -49,9 +54,7 @@ class ColumnsTable(ChangingTable):
             on: key columns that tell which of the other rows belong to which row; ``_rowaddr``
                 and ``_rowid`` stand for the row itself.
             function: what the function gets, what it gives, and where its results are kept.
-            commit: how long to try.
-            commit_message: a note for the history.
-            properties: further notes for the history.
+            commit: message or options of the commit.
 
         Raises:
             SchemaError: a column is there already or cannot be stored.
@@ -59,59 +62,13 @@ class ColumnsTable(ChangingTable):
             InputError: a stream of batches has fewer or more rows than the table.
             ConflictError: another writer added rows or columns while a stream was read.
         """
-        options = change_options(None, commit_options(commit, commit_message, properties))
-        if on is not None:
-            from lancetable.operations.columns.add import add_joined_columns
+        return self._handle.change(_adding(columns, on, function), commit)
 
-            keys = [on] if isinstance(on, str) else list(on)
-            return self._altered(add_joined_columns(self._snapshot, columns, keys, options))
-        if isinstance(columns, Mapping):
-            from lancetable.operations.columns.add import add_computed_columns
-
-            return self._altered(add_computed_columns(self._snapshot, columns, options))
-        if callable(columns):
-            return self._altered(self._add_by(columns, function, options))
-        if _is_stream(columns):
-            from lancetable.operations.columns.stream import add_streamed_columns
-
-            return self._altered(add_streamed_columns(self._snapshot, columns, options))
-        return self._altered(self._add_nulls(columns, options))
-
-    def _add_by(
-        self,
-        columns: "Callable[[pa.RecordBatch], object]",
-        function: "FunctionOptions | None",
-        options: "ChangeOptions",
-    ) -> "Done[ColumnsResult]":
-        from dataclasses import replace
-
-        from lancetable.operations.columns.add import FunctionOptions, add_columns_by
-
-        settled = replace(function or FunctionOptions(), change=options)
-        return add_columns_by(self._snapshot, columns, settled)
-
-    def _add_nulls(self, columns: object, options: "ChangeOptions") -> "Done[ColumnsResult]":
-        import pyarrow as pa
-
-        from lancetable.operations.columns.add import add_null_columns
-
-        fields = [columns] if isinstance(columns, pa.Field) else columns
-        if not isinstance(fields, Sequence | pa.Schema) or not all(
-            isinstance(one, pa.Field) for one in fields
-        ):
-            raise InputError(
-                "give pyarrow fields, a dict of SQL expressions, a function, a reader of batches"
-                " in row order, or rows with on=[…]"
-            )
-        return add_null_columns(self._snapshot, pa.schema(list(fields)), options)
-
-    def drop_columns(
+    def drop(
         self,
         names: Sequence[str],
         *,
-        commit: "CommitOptions | None" = None,
-        commit_message: str | None = None,
-        properties: Mapping[str, str] | None = None,
+        commit: "CommitOptions | str | None" = None,
     ) -> "ColumnsResult":
         """Drop columns; their indices go too, their bytes stay until the files are rewritten.
 
@@ -120,17 +77,16 @@ class ColumnsTable(ChangingTable):
         """
         from lancetable.operations.columns.alter import drop_columns
 
-        options = change_options(None, commit_options(commit, commit_message, properties))
-        return self._altered(drop_columns(self._snapshot, names, options))
+        return self._handle.change(
+            lambda snapshot, options: drop_columns(snapshot, names, options), commit
+        )
 
-    def rename_column(
+    def rename(
         self,
         old: str,
         new: str,
         *,
-        commit: "CommitOptions | None" = None,
-        commit_message: str | None = None,
-        properties: Mapping[str, str] | None = None,
+        commit: "CommitOptions | str | None" = None,
     ) -> "ColumnsResult":
         """Give a column another name; inside a struct ``new`` is the last step of its path.
 
@@ -139,16 +95,15 @@ class ColumnsTable(ChangingTable):
         """
         from lancetable.operations.columns.alter import rename_column
 
-        options = change_options(None, commit_options(commit, commit_message, properties))
-        return self._altered(rename_column(self._snapshot, old, new, options))
+        return self._handle.change(
+            lambda snapshot, options: rename_column(snapshot, old, new, options), commit
+        )
 
-    def reorder_columns(
+    def reorder(
         self,
         names: Sequence[str],
         *,
-        commit: "CommitOptions | None" = None,
-        commit_message: str | None = None,
-        properties: Mapping[str, str] | None = None,
+        commit: "CommitOptions | str | None" = None,
     ) -> "ColumnsResult":
         """Put the columns in another order, in which each is named once.
 
@@ -157,17 +112,16 @@ class ColumnsTable(ChangingTable):
         """
         from lancetable.operations.columns.alter import reorder_columns
 
-        options = change_options(None, commit_options(commit, commit_message, properties))
-        return self._altered(reorder_columns(self._snapshot, names, options))
+        return self._handle.change(
+            lambda snapshot, options: reorder_columns(snapshot, names, options), commit
+        )
 
     def set_nullable(
         self,
         name: str,
         *,
         nullable: bool,
-        commit: "CommitOptions | None" = None,
-        commit_message: str | None = None,
-        properties: Mapping[str, str] | None = None,
+        commit: "CommitOptions | str | None" = None,
     ) -> "ColumnsResult":
         """Allow nulls in a column, or forbid them if there are none.
 
@@ -177,17 +131,19 @@ class ColumnsTable(ChangingTable):
         """
         from lancetable.operations.columns.alter import set_nullable
 
-        options = change_options(None, commit_options(commit, commit_message, properties))
-        return self._altered(set_nullable(self._snapshot, name, nullable=nullable, options=options))
+        return self._handle.change(
+            lambda snapshot, options: set_nullable(
+                snapshot, name, nullable=nullable, options=options
+            ),
+            commit,
+        )
 
-    def cast_column(
+    def cast(
         self,
         name: str,
         type: "pa.DataType",  # noqa: A002 - what it is
         *,
-        commit: "CommitOptions | None" = None,
-        commit_message: str | None = None,
-        properties: Mapping[str, str] | None = None,
+        commit: "CommitOptions | str | None" = None,
     ) -> "ColumnsResult":
         """Give a column another type; no value may be lost.
 
@@ -197,17 +153,16 @@ class ColumnsTable(ChangingTable):
         """
         from lancetable.operations.columns.cast import cast_column
 
-        options = change_options(None, commit_options(commit, commit_message, properties))
-        return self._altered(cast_column(self._snapshot, name, type, options))
+        return self._handle.change(
+            lambda snapshot, options: cast_column(snapshot, name, type, options), commit
+        )
 
-    def replace_columns(
+    def replace(
         self,
         values: "Mapping[str, str | Expression] | object",
         *,
         on: "str | Sequence[str] | None" = None,
-        commit: "CommitOptions | None" = None,
-        commit_message: str | None = None,
-        properties: Mapping[str, str] | None = None,
+        commit: "CommitOptions | str | None" = None,
     ) -> "UpdateResult":
         """Replace whole columns, by SQL expressions or with ``on`` by those of other rows.
 
@@ -217,24 +172,91 @@ class ColumnsTable(ChangingTable):
         """
         from lancetable.operations.columns.replace import replace_columns, replace_columns_from
 
-        options = change_options(None, commit_options(commit, commit_message, properties))
         if on is not None:
-            keys = [on] if isinstance(on, str) else list(on)
-            done = replace_columns_from(self._snapshot, values, keys, options)
-        elif isinstance(values, Mapping):
-            done = replace_columns(self._snapshot, values, options)
-        else:
+            keys = _keys(on)
+            return self._handle.change(
+                lambda snapshot, options: replace_columns_from(snapshot, values, keys, options),
+                commit,
+            )
+        if not isinstance(values, Mapping):
             raise InputError("give a dict of columns and SQL expressions, or rows with on=[…]")
-        self._move(done.snapshot)
-        return done.result
+        return self._handle.change(
+            lambda snapshot, options: replace_columns(snapshot, values, options), commit
+        )
 
-    def _altered(self, done: "Done[ColumnsResult]") -> "ColumnsResult":
-        self._move(done.snapshot)
-        return done.result
+    def update_metadata(
+        self,
+        columns: "Mapping[str, Mapping[str, str | None]]",
+        *,
+        replace_all: bool = False,
+        commit: "CommitOptions | str | None" = None,
+    ) -> "WriteResult":
+        """Set metadata of columns; a value of None removes the key.
+
+        Args:
+            columns: the keys to set or to remove, by the path of the column.
+            replace_all: also remove the keys that are not named.
+            commit: message or options of the commit.
+
+        Raises:
+            SchemaError: there is no such column.
+        """
+        from lancetable.operations.config import configure, field_update
+
+        return self._handle.change(
+            lambda snapshot, options: configure(
+                snapshot,
+                lambda latest: field_update(latest, columns, replace=replace_all),
+                commit=options.commit,
+            ),
+            commit,
+        )
+
+
+def _adding(
+    columns: object, on: "str | Sequence[str] | None", function: "FunctionOptions | None"
+) -> "Callable[[Snapshot, ChangeOptions], Done[ColumnsResult]]":
+    """Return the operation that adds columns of any kind."""
+    from lancetable.operations.columns import add
+
+    if on is not None:
+        keys = _keys(on)
+        return lambda snapshot, change: add.add_joined_columns(snapshot, columns, keys, change)
+    if isinstance(columns, Mapping):
+        return lambda snapshot, change: add.add_computed_columns(snapshot, columns, change)
+    if callable(columns):
+        given = function or add.FunctionOptions()
+        return lambda snapshot, change: add.add_columns_by(
+            snapshot, columns, replace(given, change=change)
+        )
+    if _is_stream(columns):
+        from lancetable.operations.columns.stream import add_streamed_columns
+
+        return lambda snapshot, change: add_streamed_columns(snapshot, columns, change)
+    schema = _null_columns(columns)
+    return lambda snapshot, change: add.add_null_columns(snapshot, schema, change)
+
+
+def _null_columns(columns: object) -> "pa.Schema":
+    import pyarrow as pa
+
+    fields = [columns] if isinstance(columns, pa.Field) else columns
+    if not isinstance(fields, Sequence | pa.Schema) or not all(
+        isinstance(one, pa.Field) for one in fields
+    ):
+        raise InputError(
+            "give pyarrow fields, a dict of SQL expressions, a function, a reader of batches"
+            " in row order, or rows with on=[…]"
+        )
+    return pa.schema(list(fields))
+
+
+def _keys(on: "str | Sequence[str]") -> list[str]:
+    return [on] if isinstance(on, str) else list(on)
 
 
 def _is_stream(columns: object) -> bool:
-    """Say whether new columns come as batches that are read once."""
+    """Return whether new columns come as batches that are read once."""
     import pyarrow as pa
 
     from lancetable.scan.scanner import Scan

@@ -1,13 +1,17 @@
-"""How a table introduces itself in a terminal and in a notebook."""
+"""Text and HTML that describe a table in a terminal and in a notebook."""
 
 import html
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from lancetable.errors import printable
+from lancetable.format.schema.types import arrow_schema
+
+if TYPE_CHECKING:
+    from lancetable.table.handle import Handle
 
 SHOWN_COLUMNS = 60
 
@@ -24,6 +28,23 @@ class Portrait(NamedTuple):
     size: int
     indices: Sequence[str]
     schema: pa.Schema
+
+
+def portrait(handle: "Handle") -> Portrait:
+    """Return what is shown of the table that a handle holds."""
+    snapshot = handle.snapshot
+    manifest = snapshot.manifest
+    return Portrait(
+        uri=handle.location.uri,
+        version=manifest.version,
+        branch=snapshot.branch,
+        timestamp=manifest.timestamp,
+        rows=handle.count(),
+        fragments=len(manifest.fragments),
+        size=handle.size(),
+        indices=sorted({segment.name for segment in snapshot.indices()}),
+        schema=arrow_schema(manifest.schema),
+    )
 
 
 def _facts(table: Portrait) -> dict[str, str]:

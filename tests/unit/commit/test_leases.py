@@ -141,7 +141,7 @@ def test_a_lease_that_cannot_be_read_stops_a_cleanup(tmp_path) -> None:
         lt.open_table(tmp_path / "t", version=1).hold(),
         pytest.raises(StoreError, match="input/output"),
     ):
-        lt.Table(location, load(location)).cleanup(NOW)
+        lt.Table(location, load(location)).maintenance.cleanup(older_than=NOW)
     assert [one.version for one in table.versions()] == [1, 2]
 
 
@@ -177,7 +177,7 @@ def test_leases_can_be_switched_off(monkeypatch) -> None:
 
 def test_a_store_that_cannot_be_written_to_is_read_all_the_same(tmp_path) -> None:
     rows = pa.table({"id": range(200_000), "s": ["x" * 20] * 200_000})
-    table = lt.create_table(tmp_path / "t", rows, write=lt.WriteOptions(max_rows_per_file=20_000))
+    table = lt.create_table(tmp_path / "t", rows, max_rows_per_file=20_000)
     (tmp_path / "t" / LEASES).write_bytes(b"no folder can be here")
     assert sum(batch.num_rows for batch in table.scan().to_batches()) == 200_000
 
@@ -186,8 +186,8 @@ def test_a_held_version_stays(tmp_path) -> None:
     table = lt.create_table(tmp_path / "t", pa.table({"id": [1]}))
     with lt.open_table(tmp_path / "t").hold(seconds=30):
         table.overwrite(pa.table({"id": [2]}))
-        assert table.cleanup(NOW, dry_run=True).removed_versions == ()
-    assert len(table.cleanup(NOW).removed_versions) == 1
+        assert table.maintenance.cleanup(older_than=NOW, dry_run=True).removed_versions == ()
+    assert len(table.maintenance.cleanup(older_than=NOW).removed_versions) == 1
 
 
 KILLED = """
@@ -209,15 +209,15 @@ def test_the_lease_of_a_killed_reader_runs_out(tmp_path) -> None:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "held\n"
         table.overwrite(pa.table({"id": [2]}))
-        assert table.cleanup(NOW, dry_run=True).removed_versions == ()
+        assert table.maintenance.cleanup(older_than=NOW, dry_run=True).removed_versions == ()
         os.kill(reader.pid, signal.SIGKILL)
         reader.wait()
     assert list(Path(tmp_path / "t" / LEASES).iterdir())
     deadline = time.monotonic() + 30
-    while not table.cleanup(NOW).removed_versions:
+    while not table.maintenance.cleanup(older_than=NOW).removed_versions:
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    table.cleanup(NOW)
+    table.maintenance.cleanup(older_than=NOW)
     assert not list(Path(tmp_path / "t" / LEASES).iterdir())
 
 
@@ -257,5 +257,5 @@ def test_a_change_that_takes_long_has_a_lease(tmp_path) -> None:
     table.append(pa.RecordBatchReader.from_batches(pa.schema([("id", pa.int64())]), batches()))
     assert seen[-1] == 1
     assert not list((tmp_path / "t" / LEASES).iterdir())
-    done = table.cleanup(NOW, unverified_after=NOW)
+    done = table.maintenance.cleanup(older_than=NOW, unverified_after=NOW)
     assert [one.version for one in done.removed_versions] == [1]

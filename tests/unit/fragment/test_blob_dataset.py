@@ -90,19 +90,19 @@ def test_deletes_and_other_columns_keep_the_blobs(case: tuple[Path, Rows]) -> No
     folder, expected = case
     table = lt.open_table(folder)
     table.delete("id = 8")
-    table.update_config({"a": "b"})
+    table.config.update({"a": "b"})
     table.tags.create("kept")
-    table.add_columns({"more": "id * 2"})
+    table.columns.add({"more": "id * 2"})
     table.update({"s": "'x'"}, where="id = 9", mode="columns")
-    table.rename_column("image", "picture")
-    table.drop_columns(["s"])
+    table.columns.rename("image", "picture")
+    table.columns.drop(["s"])
     left = [
         {"id": row["id"], "picture": row["image"], "more": row["id"] * 2}
         for row in expected
         if row["id"] != 8
     ]
     assert rows_of(lt.open_table(folder)) == left
-    assert lt.open_table(folder).check(level="data").is_ok
+    assert lt.open_table(folder).maintenance.check(level="data").is_ok
 
 
 def test_rows_are_neither_added_nor_moved(case: tuple[Path, Rows]) -> None:
@@ -151,7 +151,7 @@ def test_an_overwrite_lets_the_blob_dataset_go_and_a_restore_brings_it_back(
 def test_without_its_blob_columns_a_table_is_like_any_other(case: tuple[Path, Rows]) -> None:
     folder, expected = case
     table = lt.open_table(folder)
-    table.drop_columns(["image"])
+    table.columns.drop(["image"])
     table.append([{"id": 99, "s": "new"}])
     table.compact()
     assert len(rows_of(table)) == len(expected) + 1
@@ -172,7 +172,7 @@ def test_clones_and_branches_have_the_blobs(
     assert rows_of(again) == expected
     if deep:
         assert rows_of(clone) == expected
-        assert clone.check(level="data").is_ok
+        assert clone.maintenance.check(level="data").is_ok
     else:
         with pytest.raises((FileNotFoundInStoreError, CorruptError)):
             rows_of(lt.open_table(tmp_path / "clone"))
@@ -182,7 +182,7 @@ def test_cleanup_leaves_the_blob_dataset_alone(case: tuple[Path, Rows]) -> None:
     folder, expected = case
     table = lt.open_table(folder)
     before = sorted((folder / "_blobs").rglob("*"))
-    table.cleanup(timedelta(0), unverified_after=timedelta(0))
+    table.maintenance.cleanup(older_than=timedelta(0), unverified_after=timedelta(0))
     assert len(lt.open_table(folder).versions()) == 1
     assert sorted((folder / "_blobs").rglob("*")) == before
     assert rows_of(lt.open_table(folder)) == expected
@@ -191,16 +191,16 @@ def test_cleanup_leaves_the_blob_dataset_alone(case: tuple[Path, Rows]) -> None:
 def test_check_finds_what_is_missing_of_the_blob_dataset(case: tuple[Path, Rows]) -> None:
     folder, _ = case
     table = lt.open_table(folder)
-    assert table.check(level="data").is_ok
+    assert table.maintenance.check(level="data").is_ok
     file = next((folder / "_blobs" / "data").iterdir())
     content = file.read_bytes()
     file.unlink()
-    found = table.check(level="files", all_versions=False)
+    found = table.maintenance.check(level="files", all_versions=False)
     assert [one.kind for one in found.problems] == ["blobs"]
     file.write_bytes(content)
     manifest = next((folder / "_blobs" / "_versions").glob("d*"))
     manifest.unlink()
-    found = table.check(level="files", all_versions=False)
+    found = table.maintenance.check(level="files", all_versions=False)
     assert [one.kind for one in found.problems] == ["blobs"]
     with pytest.raises(FileNotFoundInStoreError, match="_blobs"):
         rows_of(lt.open_table(folder))
@@ -223,5 +223,5 @@ def test_a_version_that_lacks_rows_is_damaged_not_null(case: tuple[Path, Rows]) 
     table = lt.open_table(folder)
     with pytest.raises(CorruptError, match="row with the id 12"):
         rows_of(table)
-    problems = table.check(level="files", all_versions=False).problems
+    problems = table.maintenance.check(level="files", all_versions=False).problems
     assert any(one.kind == "blobs" and "fragment 1" in one.message for one in problems)

@@ -29,7 +29,7 @@ def files(table, folder="data"):
 
 
 def test_rows_come_after_the_old_ones(table):
-    result = table.append(TABLE, commit_message="more", properties={"job": "7"})
+    result = table.append(TABLE, commit=lt.CommitOptions("more", {"job": "7"}))
     assert (result.version, result.rows, result.attempts, result.casts) == (2, 3, 1, ())
     assert table.version == 2
     assert_same_table(table.scan().to_arrow(), pa.concat_tables([TABLE, TABLE]))
@@ -86,7 +86,7 @@ def test_an_iterator_that_breaks_changes_nothing(table):
 
     before = files(table)
     with pytest.raises(OSError, match="the feed broke"):
-        table.append(rows(), write=lt.WriteOptions(max_rows_per_file=30_000))
+        table.append(rows(), max_rows_per_file=30_000)
     assert files(table) == before
     assert table.refresh().version == 1
 

@@ -22,7 +22,7 @@ def _versions(table: lt.Table) -> list[int]:
 
 def _table(path, **settings: str) -> lt.Table:
     table = lt.create_table(path, [{"a": 1}])
-    table.update_config({f"lance.auto_cleanup.{key}": value for key, value in settings.items()})
+    table.config.update({f"lance.auto_cleanup.{key}": value for key, value in settings.items()})
     return table
 
 
@@ -36,7 +36,7 @@ def test_every_so_many_versions_are_cleaned(tmp_path) -> None:
     assert seen[1] == [4]
     assert seen[2:] == [[4, 5], [4, 5, 6], [4, 5, 6, 7], [8], [8, 9]]
     assert table.count() == 8
-    assert table.check("data").is_ok
+    assert table.maintenance.check(level="data").is_ok
 
 
 def test_every_kind_of_change_is_followed_by_it(tmp_path) -> None:
@@ -46,7 +46,7 @@ def test_every_kind_of_change_is_followed_by_it(tmp_path) -> None:
         lambda: table.append([{"a": 2}]),
         lambda: table.update({"a": "a + 10"}),
         lambda: table.delete("a = 11"),
-        lambda: table.add_columns({"b": "a"}),
+        lambda: table.columns.add({"b": "a"}),
         merge.execute,
         table.compact,
         lambda: table.overwrite([{"a": 1, "b": 2}]),

@@ -13,13 +13,13 @@ ROWS = pa.table({"a": list(range(10))})
 
 
 def spread(*bases: str) -> lt.WriteOptions:
-    return lt.WriteOptions(max_rows_per_file=2, bases=bases)
+    return {"max_rows_per_file": 2, "target_bases": bases}
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> lt.Table:
     bases = {"one": tmp_path / "one", "two": tmp_path / "two"}
-    return lt.create_table(tmp_path / "t", ROWS, bases=bases, write=spread("one", "two"))
+    return lt.create_table(tmp_path / "t", ROWS, bases=bases, **spread("one", "two"))
 
 
 def bases_of(table: lt.Table) -> list[int | None]:
@@ -30,8 +30,8 @@ def bases_of(table: lt.Table) -> list[int | None]:
 def test_files_go_to_the_bases_in_turn(table: lt.Table, tmp_path: Path, data: object) -> None:
     assert bases_of(table) == [1, 2, 1, 2, 1]
     assert len(list((tmp_path / "one").iterdir())) == 3
-    table.add_bases({"three": tmp_path / "three"})
-    table.append(data, write=spread("three", str(tmp_path / "two")))
+    table.bases.add({"three": tmp_path / "three"})
+    table.append(data, **spread("three", str(tmp_path / "two")))
     assert bases_of(table)[5:] == [3, 2, 3, 2, 3]
     table.append(ROWS)
     assert bases_of(table)[10:] == [None]
@@ -41,34 +41,34 @@ def test_files_go_to_the_bases_in_turn(table: lt.Table, tmp_path: Path, data: ob
 def test_changes_stay_with_the_table(table: lt.Table) -> None:
     table.delete("a = 3")
     table.update({"a": "a + 100"}, where="a = 4")
-    table.add_columns({"b": "a"})
+    table.columns.add({"b": "a"})
     assert None in bases_of(table)
     assert sorted(table.scan(["a"]).to_arrow()["a"].to_pylist()) == [0, 1, 2, 5, 6, 7, 8, 9, 104]
-    table.overwrite(ROWS, write=spread("two"))
+    table.overwrite(ROWS, **spread("two"))
     assert bases_of(table) == [2] * 5
 
 
 def test_a_branch_and_a_clone_know_the_bases(table: lt.Table, tmp_path: Path) -> None:
     dev = table.branches.create("dev")
-    dev.append(ROWS, write=spread("two"))
+    dev.append(ROWS, **spread("two"))
     table.branches.fast_forward("dev")
     assert bases_of(table)[5:] == [2] * 5
     deep = table.clone(tmp_path / "deep", deep=True)
-    assert deep.bases == ()
+    assert not deep.bases
     assert deep.scan().to_arrow() == table.scan().to_arrow()
     shallow = table.clone(tmp_path / "shallow")
-    assert {base.name for base in shallow.bases} == {"one", "two", None}
+    assert {base.name for base in shallow.bases.values()} == {"one", "two", None}
     assert shallow.scan().to_arrow() == table.scan().to_arrow()
 
 
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (lambda t: t.append(ROWS, write=spread("four")), "no base 'four'; known are: 'one', 'two'"),
-        (lambda t: t.add_bases({"one": "elsewhere"}), "shares its id, name or path"),
-        (lambda t: t.add_bases({}), "at least one"),
-        (lambda t: t.add_bases({"x": "same", "y": "same"}), "a folder of its own"),
-        (lambda t: t.update({"a": "1"}, write=spread("one")), "stay with the table itself"),
+        (lambda t: t.append(ROWS, **spread("four")), "no base 'four'; known are: 'one', 'two'"),
+        (lambda t: t.bases.add({"one": "elsewhere"}), "shares its id, name or path"),
+        (lambda t: t.bases.add({}), "at least one"),
+        (lambda t: t.bases.add({"x": "same", "y": "same"}), "a folder of its own"),
+        (lambda t: t.update({"a": "1"}, **spread("one")), "stay in the folder of the table"),
         (
             lambda t: lt.create_table(t.uri, ROWS, mode="overwrite", bases={"x": "y"}),
             "add them with add_bases",
@@ -89,6 +89,6 @@ def test_files_of_a_failed_write_are_removed_everywhere(
 
     monkeypatch.setattr("lancetable.operations.rows.new_fragments.commit", fail)
     with pytest.raises(StoreError, match="no commit today"):
-        table.append(ROWS, write=spread("one", "two"))
+        table.append(ROWS, **spread("one", "two"))
     assert len(list((tmp_path / "one").iterdir())) + len(list((tmp_path / "two").iterdir())) == 5
     assert WriteTarget(table._snapshot.store).turned(3).others == ()

@@ -37,7 +37,7 @@ def _ids(path: Path) -> list[int]:
 @pytest.mark.parametrize("stable", [False, True])
 def test_a_sound_table_is_found_sound(tmp_path, level, stable) -> None:
     make_table(tmp_path / "t", stable=stable)
-    found = lt.open_table(tmp_path / "t").check(level)
+    found = lt.open_table(tmp_path / "t").maintenance.check(level=level)
     assert found.problems == ()
     assert found.is_ok
     assert (found.latest, found.versions) == (3, 3)
@@ -53,7 +53,7 @@ def test_damage_is_named_and_repaired(tmp_path, name) -> None:
     path = tmp_path / "t"
     table = make_table(path)
     damage.act(path, table)
-    found = lt.check_table(path, damage.level)
+    found = lt.check_table(path, level=damage.level)
     (problem,) = [one for one in found.problems if one.kind == damage.kind][:1]
     assert damage.file in problem.path
     assert problem.message
@@ -72,7 +72,7 @@ def test_damage_is_named_and_repaired(tmp_path, name) -> None:
         assert plan.lost_rows == len(EVERY) - len(damage.left)
     repaired = lt.open_table(path)
     assert repaired.version == done.version == plan.version if plan.is_needed else True
-    left = lt.check_table(path, damage.level, all_versions=False).problems
+    left = lt.check_table(path, level=damage.level, all_versions=False).problems
     assert not [one for one in left if one.kind in {"manifest", "data", "deletion", "row ids"}]
     repaired.append(pa.table({"id": [99], "s": ["new"]}))
     repaired.delete("id = 8")
@@ -88,7 +88,7 @@ def test_workers_find_what_one_finds(tmp_path, name) -> None:
     level = Level.named(damage.level)
     runner = _Sent([])
     found = check(TableLocation(str(path)), level=level, runner=runner)
-    assert found == lt.check_table(path, damage.level)
+    assert found == lt.check_table(path, level=damage.level)
     assert (len(runner.tasks) > 0) == (level >= Level.FILES)
     looked = [file.path for task in runner.tasks for file in task.files]
     assert len(set(looked)) == len(looked), "a file was looked at twice"
@@ -122,12 +122,12 @@ def test_several_kinds_of_damage_at_once(tmp_path) -> None:
     table = make_table(path)
     for name in ("missing data file", "truncated deletion file", "flipped transaction file"):
         DAMAGES[name].act(path, table)
-    found = table.check()
+    found = table.maintenance.check()
     assert {one.kind for one in found.problems} == {"data", "deletion", "transaction"}
     (data,) = [one for one in found.problems if one.kind == "data"]
     assert (data.versions, data.fragments) == ((1, 2, 3), (0,))
     assert "version 1 to 3, the latest among them," in data.consequence
-    plan = table.repair()
+    plan = table.maintenance.repair()
     assert plan.lost_rows == 6
     assert "all 4 rows of fragment 0" in plan.explain()
     plan.execute()
@@ -158,8 +158,8 @@ def test_after_a_repair_a_cleanup_removes_what_is_broken(tmp_path) -> None:
     lt.repair_table(path).execute()
     repaired = lt.open_table(path)
     with pytest.raises(lt.CorruptError, match="repair the table first"):
-        repaired.cleanup(timedelta(0))
-    done = repaired.cleanup(timedelta(0), remove_damaged=True)
+        repaired.maintenance.cleanup(older_than=timedelta(0))
+    done = repaired.maintenance.cleanup(older_than=timedelta(0), remove_damaged=True)
     assert 3 in {one.version for one in done.removed_versions}
     assert lt.check_table(path).is_ok
 
@@ -168,11 +168,11 @@ def test_a_plan_is_void_when_the_table_went_on(tmp_path) -> None:
     path = tmp_path / "t"
     table = make_table(path)
     data_file(path, table, 0).unlink()
-    plan = table.repair()
+    plan = table.maintenance.repair()
     table.append(pa.table({"id": [77], "s": ["new"]}))
     with pytest.raises(lt.ConflictError, match="plan it again"):
         plan.execute()
-    table.repair().execute()
+    table.maintenance.repair().execute()
     assert 77 in _ids(path)
 
 
@@ -180,8 +180,8 @@ def test_only_the_latest_version_can_be_looked_at(tmp_path) -> None:
     path = tmp_path / "t"
     table = make_table(path)
     DAMAGES["truncated older manifest"].act(path, table)
-    assert table.check("files", all_versions=False).is_ok
-    assert not table.check("metadata").is_ok
+    assert table.maintenance.check(level="files", all_versions=False).is_ok
+    assert not table.maintenance.check(level="metadata").is_ok
 
 
 def test_a_branch_is_looked_at_by_itself(tmp_path) -> None:
@@ -189,8 +189,8 @@ def test_a_branch_is_looked_at_by_itself(tmp_path) -> None:
     branch = make_table(path).branches.create("dev")
     branch.append(pa.table({"id": [50], "s": ["x"]}))
     next((path / "tree/dev/data").iterdir()).unlink()
-    assert lt.open_table(path).check().is_ok
-    (problem,) = lt.open_table(path, branch="dev").check().problems
+    assert lt.open_table(path).maintenance.check().is_ok
+    (problem,) = lt.open_table(path, branch="dev").maintenance.check().problems
     assert (problem.kind, problem.branch) == ("data", "dev")
     lt.repair_table(path, branch="dev").execute()
     ids = lt.open_table(path, branch="dev").scan().to_arrow()["id"].to_pylist()
@@ -201,22 +201,22 @@ def test_a_stopped_check_goes_on_from_its_journal(tmp_path) -> None:
     path, journal = tmp_path / "t", str(tmp_path / "journal.json")
     table = make_table(path)
     DAMAGES["spoilt pages of a data file"].act(path, table)
-    first = table.check("data", journal=journal)
+    first = table.maintenance.check(level="data", journal=journal)
     kept = Journal.open(journal, 2)
     assert len(kept.found) == 3
     for file in (path / "data").iterdir():
         file.unlink()  # what the journal knows is not looked at again
-    assert table.check("data", journal=journal).problems == first.problems
-    assert len(table.check("files", journal=journal).problems) == 3
+    assert table.maintenance.check(level="data", journal=journal).problems == first.problems
+    assert len(table.maintenance.check(level="files", journal=journal).problems) == 3
     Path(journal).write_text("[]")
     with pytest.raises(lt.InputError, match="no journal"):
-        table.check("data", journal=journal)
+        table.maintenance.check(level="data", journal=journal)
 
 
 def test_wrong_questions_are_refused(tmp_path) -> None:
     table = make_base(tmp_path / "t")
     with pytest.raises(lt.InputError, match="metadata, files, data"):
-        table.check("everything")
+        table.maintenance.check(level="everything")  # type: ignore[arg-type]
     with pytest.raises(lt.TableNotFoundError):
         lt.check_table(tmp_path / "nowhere")
     with pytest.raises(lt.TableNotFoundError):
@@ -234,7 +234,7 @@ def test_the_golden_tables_are_sound(golden) -> None:
     tables = {one.parent for one in golden.rglob("_versions") if "tree" not in one.parts}
     assert len(tables) > 100
     found = {
-        table.name: {one.kind for one in lt.check_table(table, "data").problems}
+        table.name: {one.kind for one in lt.check_table(table, level="data").problems}
         for table in tables
         if table.name not in ELSEWHERE
     }
@@ -246,7 +246,9 @@ def test_the_golden_tables_are_sound(golden) -> None:
 
 def test_progress_is_told(tmp_path) -> None:
     seen: list[tuple[int, int]] = []
-    make_table(tmp_path / "t").check(progress=lambda *one: seen.append(one))
+    make_table(tmp_path / "t").maintenance.check(
+        progress=lambda now: seen.append((now.done, now.total))
+    )
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
@@ -319,6 +321,6 @@ def test_a_cleanup_removes_no_version_that_could_not_be_read(tmp_path, monkeypat
         table = lt.Table(location, load(location))
         monkeypatch.setattr(_Passing, "left", number)
         with suppress(StoreError):
-            done = table.cleanup(dry_run=True, remove_damaged=True)
+            done = table.maintenance.cleanup(dry_run=True, remove_damaged=True)
             assert not done.removed_versions
             assert not done.files

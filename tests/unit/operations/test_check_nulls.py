@@ -59,7 +59,7 @@ def test_nulls_where_there_must_be_none_are_reported(tmp_path: Path, version: st
     table = make_table(tmp_path / "t", version)
     with pytest.raises(CorruptError, match="column 'a' holds a null"):
         table.scan(columns=["a"]).to_arrow()
-    found = table.check("data")
+    found = table.maintenance.check(level="data")
     first, second = found.problems
     assert first.path.endswith(table.fragments[1].files[0].path)
     assert (first.fragments, first.versions) == ((1,), (2,))
@@ -67,28 +67,28 @@ def test_nulls_where_there_must_be_none_are_reported(tmp_path: Path, version: st
     assert "column 's.b' holds 1 null, the first in row 1 of fragment 1" in second.message
     assert "set_nullable" in first.message
     assert found.files == 2
-    assert nulls(table.check("files")) == []
+    assert nulls(table.maintenance.check(level="files")) == []
     for column in ("a", "s.b"):
-        table.set_nullable(column, nullable=True)
-    assert table.check("data", all_versions=False).is_ok
+        table.columns.set_nullable(column, nullable=True)
+    assert table.maintenance.check(level="data", all_versions=False).is_ok
 
 
 def test_deleted_rows_do_not_count(tmp_path: Path) -> None:
     table = make_table(tmp_path / "t")
     table.delete("c = 2")
-    (message,) = nulls(table.check("data", all_versions=False))
+    (message,) = nulls(table.maintenance.check(level="data", all_versions=False))
     assert "column 'a' holds 1 null, the first in row 3 of fragment 1" in message
     table.delete("c = 4")
-    assert table.check("data", all_versions=False).is_ok
-    assert len(nulls(table.check("data"))) == 3
+    assert table.maintenance.check(level="data", all_versions=False).is_ok
+    assert len(nulls(table.maintenance.check(level="data"))) == 3
     assert table.scan().to_arrow().num_rows == 4
 
 
 def test_a_column_that_no_file_holds_is_null_in_every_row(tmp_path: Path) -> None:
     table = lt.create_table(tmp_path / "t", {"c": [1, 2, 3]})
-    table.add_columns(pa.schema([pa.field("a", pa.int64())]))
+    table.columns.add(pa.schema([pa.field("a", pa.int64())]))
     forbid(tmp_path / "t")
-    (problem,) = lt.open_table(tmp_path / "t").check("data").problems
+    (problem,) = lt.open_table(tmp_path / "t").maintenance.check(level="data").problems
     assert problem.kind == "nulls"
     assert "column 'a' holds 3 nulls, the first in row 0 of fragment 0" in problem.message
     assert ".manifest" in problem.path
@@ -96,7 +96,7 @@ def test_a_column_that_no_file_holds_is_null_in_every_row(tmp_path: Path) -> Non
 
 def test_a_repair_loses_no_rows_because_of_nulls(tmp_path: Path) -> None:
     table = make_table(tmp_path / "t")
-    plan = table.repair("data")
+    plan = table.maintenance.repair("data")
     assert not plan.is_needed
     assert [one.kind for one in plan.kept] == ["nulls", "nulls"]
     assert "holds 2 nulls" in plan.explain()

@@ -35,7 +35,7 @@ def _aged(path: Path, versions: int = 4) -> lt.Table:
 def test_only_the_latest_version_is_left(tmp_path) -> None:
     table = _aged(tmp_path / "t")
     before = files_below(tmp_path / "t")
-    done = table.cleanup(NOW)
+    done = table.maintenance.cleanup(older_than=NOW)
     assert [one.version for one in done.removed_versions] == [1, 2, 3]
     assert [info.version for info in table.versions()] == [4]
     assert {kind: amount.files for kind, amount in done.removed.items()} == {
@@ -52,19 +52,19 @@ def test_only_the_latest_version_is_left(tmp_path) -> None:
 
 def test_young_versions_and_the_last_few_stay(tmp_path) -> None:
     table = _aged(tmp_path / "t")
-    assert table.cleanup().files == 0
-    assert {one.reason for one in table.cleanup().kept_versions} == {"latest", "young"}
-    done = table.cleanup(NOW, keep_last=3)
+    assert table.maintenance.cleanup().files == 0
+    assert {one.reason for one in table.maintenance.cleanup().kept_versions} == {"latest", "young"}
+    done = table.maintenance.cleanup(older_than=NOW, keep_last=3)
     assert [one.version for one in done.removed_versions] == [1]
 
 
 def test_a_dry_run_tells_the_same_and_removes_nothing(tmp_path) -> None:
     table = _aged(tmp_path / "t")
     before = files_below(tmp_path / "t")
-    tried = table.cleanup(NOW, dry_run=True)
+    tried = table.maintenance.cleanup(older_than=NOW, dry_run=True)
     assert tried.is_dry_run
     assert files_below(tmp_path / "t") == before
-    done = table.cleanup(NOW)
+    done = table.maintenance.cleanup(older_than=NOW)
     assert (done.removed, done.removed_versions) == (tried.removed, tried.removed_versions)
 
 
@@ -73,7 +73,7 @@ def test_tags_branches_and_open_versions_are_kept(tmp_path) -> None:
     table.tags.create("first", 1)
     table.branches.create("dev", 3)
     held = lt.open_table(tmp_path / "t", version=4)
-    done = held.cleanup(NOW)
+    done = held.maintenance.cleanup(older_than=NOW)
     assert {(one.version, one.reason) for one in done.kept_versions} == {
         (1, "tag 'first'"),
         (3, "branch 'dev' begins there"),
@@ -89,26 +89,26 @@ def test_named_versions_go_unless_they_must_stay(tmp_path) -> None:
     table.tags.create("good", 2)
     before = files_below(tmp_path / "t")
     with pytest.raises(lt.InputError, match="version 2 cannot be removed: tag 'good'"):
-        table.cleanup(versions=[1, 2])
+        table.maintenance.cleanup(versions=[1, 2])
     with pytest.raises(lt.InputError, match="it is the latest"):
-        table.cleanup(versions=[5])
+        table.maintenance.cleanup(versions=[5])
     with pytest.raises(lt.InputError, match="version 77 is not there"):
-        table.cleanup(versions=[77])
+        table.maintenance.cleanup(versions=[77])
     assert files_below(tmp_path / "t") == before
-    table.cleanup(versions=[3])
+    table.maintenance.cleanup(versions=[3])
     assert [info.version for info in table.versions()] == [1, 2, 4, 5]
 
 
 def test_wrong_settings_are_refused(tmp_path) -> None:
     table = _aged(tmp_path / "t", 1)
-    with pytest.raises(lt.InputError, match="the latest version always stays"):
-        table.cleanup(keep_last=0)
+    with pytest.raises(lt.InputError, match="keep_last is 0; give a whole number from 1"):
+        table.maintenance.cleanup(keep_last=0)
     with pytest.raises(lt.InputError, match="older_than"):
-        table.cleanup(timedelta(days=-1))
+        table.maintenance.cleanup(older_than=timedelta(days=-1))
     with pytest.raises(lt.InputError, match="files_per_second"):
-        table.cleanup(files_per_second=0)
+        table.maintenance.cleanup(files_per_second=0)
     with pytest.raises(lt.InputError, match="cannot be taken for a clone"):
-        table.cleanup(clones=[str(tmp_path / "nowhere")])
+        table.maintenance.cleanup(clones=[str(tmp_path / "nowhere")])
 
 
 def test_orphans_go_when_they_are_old_enough(tmp_path) -> None:
@@ -128,10 +128,10 @@ def test_orphans_go_when_they_are_old_enough(tmp_path) -> None:
     for path in [*orphans, *foreign]:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(b"12345")
-    young = table.cleanup(NOW)
+    young = table.maintenance.cleanup(older_than=NOW)
     assert young.files == 0
     assert sum(amount.files for amount in young.too_young.values()) == len(orphans)
-    done = table.cleanup(NOW, unverified_after=NOW)
+    done = table.maintenance.cleanup(older_than=NOW, unverified_after=NOW)
     assert {kind: amount.files for kind, amount in done.removed.items()} == {
         kind: [*orphans.values()].count(kind) for kind in orphans.values()
     }
@@ -149,12 +149,12 @@ def test_links_out_of_the_table_are_not_followed(tmp_path) -> None:
     (outside / "precious.lance").write_bytes(b"precious")
     (outside / "0-1-1.arrow").write_bytes(b"precious")
     (tmp_path / "t/data/link").symlink_to(outside)
-    table.cleanup(NOW, unverified_after=NOW)
+    table.maintenance.cleanup(older_than=NOW, unverified_after=NOW)
     assert [info.version for info in table.versions()] == [3]
     table.append(pa.table({"id": [9], "s": ["9"]}))
     (tmp_path / "t/_deletions").symlink_to(outside)
     with pytest.raises(InputError, match="allow="):
-        table.cleanup(NOW, unverified_after=NOW)
+        table.maintenance.cleanup(older_than=NOW, unverified_after=NOW)
     assert len(files_below(outside)) == 2
 
 
@@ -164,7 +164,7 @@ def test_a_version_that_cannot_be_read_stops_everything(tmp_path) -> None:
     damaged.write_bytes(damaged.read_bytes()[:-7])
     before = files_below(tmp_path / "t")
     with pytest.raises(lt.CorruptError, match="version 2 cannot be read"):
-        table.cleanup(NOW)
+        table.maintenance.cleanup(older_than=NOW)
     assert files_below(tmp_path / "t") == before
 
 
@@ -173,13 +173,13 @@ def test_a_moved_table_with_branches_is_left_alone(tmp_path) -> None:
     table.branches.create("dev", 2)
     (tmp_path / "t").rename(tmp_path / "moved")
     with pytest.raises(lt.CorruptError, match="move it back"):
-        lt.open_table(tmp_path / "moved").cleanup(NOW)
+        lt.open_table(tmp_path / "moved").maintenance.cleanup(older_than=NOW)
 
 
 def test_files_of_known_clones_stay(tmp_path) -> None:
     table = _aged(tmp_path / "t")
     lt.open_table(tmp_path / "t", version=2).clone(tmp_path / "clone")
-    done = table.cleanup(NOW, clones=[str(tmp_path / "clone")])
+    done = table.maintenance.cleanup(older_than=NOW, clones=[str(tmp_path / "clone")])
     assert done.removed["data"].files == 2
     assert lt.open_table(tmp_path / "clone").scan().to_arrow()["id"].to_pylist() == [1]
 
@@ -189,18 +189,22 @@ def test_a_branch_has_its_own_history(tmp_path) -> None:
     branch = table.branches.create("dev")
     branch.overwrite(pa.table({"id": [7], "s": ["x"]}))
     branch.overwrite(pa.table({"id": [8], "s": ["y"]}))
-    done = branch.cleanup(NOW)
+    done = branch.maintenance.cleanup(older_than=NOW)
     assert {(one.branch, one.version) for one in done.removed_versions} == {("dev", 2), ("dev", 3)}
     assert [info.version for info in table.versions()] == [1, 2]
     assert lt.open_table(tmp_path / "t", branch="dev").scan().to_arrow()["id"].to_pylist() == [8]
-    again = table.cleanup(NOW, all_branches=True)
+    again = table.maintenance.cleanup(older_than=NOW, all_branches=True)
     assert {(one.branch, one.version) for one in again.removed_versions} == {(None, 1)}
 
 
 def test_progress_and_pace(tmp_path) -> None:
     table = _aged(tmp_path / "t", 8)
     seen: list[tuple[int, int]] = []
-    table.cleanup(NOW, files_per_second=100000, progress=lambda *one: seen.append(one))
+    table.maintenance.cleanup(
+        older_than=NOW,
+        files_per_second=100000,
+        progress=lambda now: seen.append((now.done, now.total)),
+    )
     assert seen[-1] == (21, 21)
 
 
@@ -213,7 +217,7 @@ def test_manifests_go_first(tmp_path) -> None:
         return stores[-1]
 
     location = WrappedLocation(str(tmp_path / "t"), wrap=wrap)
-    lt.Table(location, load(location)).cleanup(NOW)
+    lt.Table(location, load(location)).maintenance.cleanup(older_than=NOW)
     calls = [call for store in stores for call in store.calls]
     gone = [path for verb, path in calls if verb == "delete" and not path.startswith(LEASES)]
     kinds = [path.startswith("_versions/") for path in gone]
@@ -242,12 +246,12 @@ def test_a_crash_at_any_deletion_leaves_whole_versions(tmp_path, survived) -> No
     location = WrappedLocation(str(tmp_path / "t"), wrap=_Dying)
     _Dying.left = survived
     try:
-        lt.Table(location, load(location)).cleanup(NOW)
+        lt.Table(location, load(location)).maintenance.cleanup(older_than=NOW)
     except KeyboardInterrupt:
         pass
     table = check_whole(plain)
     assert state(table) == expected
-    table.cleanup(NOW, unverified_after=NOW)
+    table.maintenance.cleanup(older_than=NOW, unverified_after=NOW)
     assert len(files_below(tmp_path / "t")) == 3
 
 
@@ -261,7 +265,7 @@ class _Refusing(WrappedStore):
 def test_files_that_cannot_be_removed_are_named(tmp_path) -> None:
     _aged(tmp_path / "t")
     location = WrappedLocation(str(tmp_path / "t"), wrap=_Refusing)
-    done = lt.Table(location, load(location)).cleanup(NOW)
+    done = lt.Table(location, load(location)).maintenance.cleanup(older_than=NOW)
     assert len(done.failed) == 3
     assert "data" not in done.removed
 
@@ -276,7 +280,9 @@ class _Locked(WrappedStore):
 def test_versions_whose_manifests_cannot_be_removed_keep_their_files(tmp_path) -> None:
     _aged(tmp_path / "t")
     location = WrappedLocation(str(tmp_path / "t"), wrap=_Locked)
-    done = lt.Table(location, load(location)).cleanup(NOW, unverified_after=NOW)
+    done = lt.Table(location, load(location)).maintenance.cleanup(
+        older_than=NOW, unverified_after=NOW
+    )
     assert len(done.failed) == 3
     assert done.removed_versions == ()
     assert done.files == 0
@@ -308,14 +314,16 @@ def test_a_version_that_is_named_while_it_goes_comes_back(tmp_path, when, name) 
             tmp_path, act, path="_versions/18446744073709551613", is_after=when == "after"
         )
         location = WrappedLocation(str(tmp_path / "t"), wrap=meddler.wrap)
-        done = lt.Table(location, load(location)).cleanup(NOW, unverified_after=NOW)
+        done = lt.Table(location, load(location)).maintenance.cleanup(
+            older_than=NOW, unverified_after=NOW
+        )
         assert meddler.is_done
         if name == "branch" and when == "after":
             assert not lt.open_table(tmp_path / "t").branches.list()
         else:
             assert [one.version for one in done.removed_versions] == [1, 3]
             assert old.scan().to_arrow()["id"].to_pylist() == [1]
-    assert not lt.check_table(tmp_path / "t", "data").problems
+    assert not lt.check_table(tmp_path / "t", level="data").problems
 
 
 def test_a_tag_is_not_moved_to_a_version_that_goes_meanwhile(tmp_path) -> None:
@@ -325,7 +333,7 @@ def test_a_tag_is_not_moved_to_a_version_that_goes_meanwhile(tmp_path) -> None:
     class _Cleaning(WrappedStore):
         def call(self, verb: str, path: str, action: Callable[[], _T]) -> _T:
             if verb == "put" and path == "_refs/tags/x.json":
-                table.cleanup(NOW, unverified_after=NOW)
+                table.maintenance.cleanup(older_than=NOW, unverified_after=NOW)
             return action()
 
     location = WrappedLocation(str(tmp_path / "t"), wrap=_Cleaning)
@@ -352,7 +360,7 @@ def test_leases_count_by_the_clock_of_the_store(tmp_path, monkeypatch, skew) -> 
     location = WrappedLocation(str(tmp_path / "t"), wrap=_OtherClock)
     _aged(tmp_path / "t")
     with lt.Table(location, load(location, version=2)).hold(seconds=60):
-        done = lt.Table(location, load(location)).cleanup(NOW)
+        done = lt.Table(location, load(location)).maintenance.cleanup(older_than=NOW)
         assert [one.version for one in done.removed_versions] == [1, 3]
     assert not files_below(tmp_path / "t" / LEASES)
 
@@ -397,7 +405,7 @@ def test_interrupted_branches_leave_nothing_that_a_cleanup_keeps(tmp_path, act) 
         found = lt.check_table(path)
         assert not [one for one in found.problems if one.is_damage]
         table = lt.open_table(path)
-        table.cleanup(NOW, unverified_after=NOW)
+        table.maintenance.cleanup(older_than=NOW, unverified_after=NOW)
         assert lt.check_table(path).is_ok
         names = {one.name for one in table.branches.list()}
         assert "a" in names
@@ -431,8 +439,8 @@ def test_temporary_files_of_tags_go(tmp_path) -> None:
     table.tags.create("x", 2)
     rest = tmp_path / "t/_refs/tags/x.json.tmp01020304"
     rest.write_bytes(b"{")
-    assert table.cleanup().files == 0
-    assert table.cleanup(unverified_after=NOW).removed["temporary"].files == 1
+    assert table.maintenance.cleanup().files == 0
+    assert table.maintenance.cleanup(unverified_after=NOW).removed["temporary"].files == 1
     assert not rest.exists()
     assert [one.name for one in table.tags.list()] == ["x"]
 
@@ -470,7 +478,7 @@ def test_what_another_writer_restores_meanwhile_stays(tmp_path) -> None:
     _aged(tmp_path / "t")
     meddler = _Meddler(tmp_path, lambda: lt.open_table(tmp_path / "t").restore(1))
     location = WrappedLocation(str(tmp_path / "t"), wrap=meddler.wrap)
-    lt.Table(location, load(location)).cleanup(NOW, unverified_after=NOW)
+    lt.Table(location, load(location)).maintenance.cleanup(older_than=NOW, unverified_after=NOW)
     table = lt.open_table(tmp_path / "t")
     assert table.version == 5
     assert table.scan().to_arrow()["id"].to_pylist() == [0, 1, 2]
@@ -480,53 +488,52 @@ def test_a_branch_that_begins_meanwhile_keeps_its_files(tmp_path) -> None:
     _aged(tmp_path / "t")
     meddler = _Meddler(tmp_path, lambda: lt.open_table(tmp_path / "t").branches.create("b", 2))
     location = WrappedLocation(str(tmp_path / "t"), wrap=meddler.wrap)
-    lt.Table(location, load(location)).cleanup(NOW, unverified_after=NOW)
+    lt.Table(location, load(location)).maintenance.cleanup(older_than=NOW, unverified_after=NOW)
     found = lt.open_table(tmp_path / "t", branch="b").scan().to_arrow()["id"].to_pylist()
     assert found == [1]
 
 
 def test_a_long_scan_survives_overwrite_and_cleanup(tmp_path) -> None:
     rows = pa.table({"id": range(200_000), "s": ["x" * 20] * 200_000})
-    write = lt.WriteOptions(max_rows_per_file=20_000)
-    table = lt.create_table(tmp_path / "t", rows, write=write)
+    table = lt.create_table(tmp_path / "t", rows, max_rows_per_file=20_000)
     batches = table.scan(threads=1).to_batches()
     first = next(batches)
     assert list((tmp_path / "t" / LEASES).iterdir())
     other = lt.open_table(tmp_path / "t")
     other.overwrite(pa.table({"id": [1], "s": ["y"]}))
-    done = other.cleanup(NOW, unverified_after=NOW)
+    done = other.maintenance.cleanup(older_than=NOW, unverified_after=NOW)
     assert [one.reason[:8] for one in done.kept_versions] == ["lease of", "latest"]
     assert first.num_rows + sum(batch.num_rows for batch in batches) == 200_000
     assert not list((tmp_path / "t" / LEASES).iterdir())
-    assert [one.version for one in other.cleanup(NOW).removed_versions] == [1]
+    assert [one.version for one in other.maintenance.cleanup(older_than=NOW).removed_versions] == [
+        1
+    ]
 
 
 def test_a_long_scan_survives_compaction_and_cleanup(tmp_path) -> None:
     rows = pa.table({"id": range(200_000), "s": ["x" * 20] * 200_000})
-    write = lt.WriteOptions(max_rows_per_file=20_000)
-    table = lt.create_table(tmp_path / "t", rows, write=write)
+    table = lt.create_table(tmp_path / "t", rows, max_rows_per_file=20_000)
     batches = table.scan(threads=1).to_batches()
     first = next(batches)
     other = lt.open_table(tmp_path / "t")
     other.compact()
     assert len(other.fragments) < 10
-    other.cleanup(NOW, unverified_after=NOW)
+    other.maintenance.cleanup(older_than=NOW, unverified_after=NOW)
     assert first.num_rows + sum(batch.num_rows for batch in batches) == 200_000
-    done = other.cleanup(NOW, unverified_after=NOW)
+    done = other.maintenance.cleanup(older_than=NOW, unverified_after=NOW)
     assert done.removed["data"].files == 10
     assert other.count() == 200_000
 
 
 def test_without_a_lease_the_scan_says_what_is_missing(tmp_path) -> None:
     rows = pa.table({"id": range(200_000), "s": ["x" * 20] * 200_000})
-    write = lt.WriteOptions(max_rows_per_file=20_000)
-    table = lt.create_table(tmp_path / "t", rows, write=write)
+    table = lt.create_table(tmp_path / "t", rows, max_rows_per_file=20_000)
     batches = table.scan(threads=1, lease_seconds=0).to_batches()
     next(batches)
     assert not (tmp_path / "t" / LEASES).exists()
     other = lt.open_table(tmp_path / "t")
     other.overwrite(pa.table({"id": [1], "s": ["y"]}))
-    other.cleanup(NOW)
+    other.maintenance.cleanup(older_than=NOW)
     with pytest.raises(lt.FileNotFoundInStoreError, match="but it is missing"):
         list(batches)
 
@@ -536,6 +543,6 @@ def test_a_change_feed_keeps_its_versions(tmp_path) -> None:
     table.delete("id < 5")
     changes = table.changes(0).to_batches()
     next(changes)
-    lt.open_table(tmp_path / "t").cleanup(NOW)
+    lt.open_table(tmp_path / "t").maintenance.cleanup(older_than=NOW)
     assert sum(batch.num_rows for batch in changes) > 20
     assert not list((tmp_path / "t" / LEASES).iterdir())

@@ -176,16 +176,19 @@ def test_a_dry_run_tells_and_changes_nothing(tmp_path: Path) -> None:
     assert (told.fragments_removed, told.fragments_added, told.rows) == (5, 1, 95)
     assert told.is_dry_run
     assert table.version == 6
-    text = table.explain_compact()
+    text = table.compact(dry_run=True).explain()
     assert "5 of 5 fragments become 1, 95 rows" in text
     assert "fragments 0 to 4 (5): 95 rows, 5 deleted" in text
-    assert "nothing to compact" in table.explain_compact(target_rows=10, deleted_share=1)
+    assert (
+        "nothing to compact"
+        in table.compact(dry_run=True, target_rows=10, deleted_share=1).explain()
+    )
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
     seen: list[tuple[int, int]] = []
-    table.compact(target_rows=40, progress=lambda done, total: seen.append((done, total)))
+    table.compact(target_rows=40, progress=lambda now: seen.append((now.done, now.total)))
     assert seen == [(0, 80), (40, 80), (80, 80)]
 
 
@@ -260,7 +263,7 @@ def test_files_whose_rows_are_all_gone_are_removed(tmp_path: Path) -> None:
     "change",
     [
         lambda table: table.update({"s": "'x'"}, "id = 3", mode="columns"),
-        lambda table: table.add_columns({"n": "id + 1"}),
+        lambda table: table.columns.add({"n": "id + 1"}),
         lambda table: table.compact(),
     ],
     ids=["update columns", "add columns", "compact"],
@@ -370,11 +373,10 @@ def test_columns_to_sort_by_are_names(tmp_path: Path, name: str, value: Any) -> 
 def test_unknown_settings_are_named(tmp_path: Path) -> None:
     table = make(tmp_path / "t", fragments=1)
     compact: Any = table.compact
-    explain: Any = table.explain_compact
-    with pytest.raises(lt.InputError, match="no option 'rows'; there are target_rows"):
+    with pytest.raises(lt.InputError, match="no option 'rows'; use one of target_rows"):
         compact(rows=5)
     with pytest.raises(lt.InputError, match="no option 'rows'"):
-        explain(rows=5)
+        compact(rows=5, dry_run=True)
     wrong: list[Any] = [[], {}, "zz", 5]
     for value in wrong:
         with pytest.raises(lt.InputError, match="indices"):

@@ -18,7 +18,7 @@ def files(path):
 
 
 def test_rows_come_back(tmp_path):
-    table = lt.create_table(tmp_path / "t", TABLE, commit_message="first")
+    table = lt.create_table(tmp_path / "t", TABLE, commit="first")
     assert table.version == 1
     assert_same_table(table.scan().to_arrow(), TABLE)
     assert_same_table(lt.open_table(tmp_path / "t").scan().to_arrow(), TABLE)
@@ -98,9 +98,7 @@ def test_a_table_keeps_its_storage_version(tmp_path, version):
     assert versions == {tuple(map(int, version.split(".")))}
     assert_same_table(table.scan().to_arrow(), pa.concat_tables([TABLE] * 3))
     with pytest.raises(InputError, match="keeps data files"):
-        table.append(
-            TABLE, write=lt.WriteOptions(storage_version="2.1" if version != "2.1" else "2.2")
-        )
+        table.append(TABLE, storage_version="2.1" if version != "2.1" else "2.2")
 
 
 def test_maps_choose_the_version_that_holds_them(tmp_path):

@@ -108,9 +108,9 @@ def test_writes_keep_nested_extension_types(shape: str, tmp_path: Path) -> None:
 def test_a_column_is_added_and_replaced_with_its_extension_type(tmp_path: Path) -> None:
     column = shapes()["vector"]
     table = lt.create_table(tmp_path / "t", pa.table({"id": [0, 1, 2, 3]}))
-    table.add_columns(pa.table({"id": [0, 1, 2, 3], "v": column}), on=["id"])
+    table.columns.add(pa.table({"id": [0, 1, 2, 3], "v": column}), on=["id"])
     reversed_ = pa.table({"id": [3, 2, 1, 0], "v": column.take(pa.array([3, 2, 1, 0]))})
-    table.replace_columns(reversed_, on=["id"])
+    table.columns.replace(reversed_, on=["id"])
     assert storage(table.scan(["v"]).to_arrow()["v"]) == storage(column)
     assert table.schema.field("v").type == column.type
     copied = lt.create_table(tmp_path / "copy", table.scan())

@@ -74,9 +74,9 @@ def test_a_restore_tells_what_came_back(tmp_path) -> None:
 
 def test_columns_are_those_of_the_last_version(tmp_path) -> None:
     table = _table(tmp_path / "t")
-    table.rename_column("s", "text")
-    table.cast_column("id", pa.int32())
-    table.add_columns({"twice": "id * 2"})
+    table.columns.rename("s", "text")
+    table.columns.cast("id", pa.int32())
+    table.columns.add({"twice": "id * 2"})
     found = table.changes(0).to_arrow()
     assert found.schema.field("id").type == pa.int32()
     assert found.slice(0, 1).select(["id", "text", "twice"]).to_pylist() == [
@@ -101,10 +101,10 @@ def test_a_type_that_cannot_be_shown_is_named(tmp_path) -> None:
 
 def test_settings_and_moves_change_nothing(tmp_path) -> None:
     table = _table(tmp_path / "t")
-    table.update_config({"a": "b"})
-    table.add_columns(pa.field("n", pa.int32()))
-    table.reorder_columns(["n", "s", "id"])
-    table.drop_columns(["n"])
+    table.config.update({"a": "b"})
+    table.columns.add(pa.field("n", pa.int32()))
+    table.columns.reorder(["n", "s", "id"])
+    table.columns.drop(["n"])
     assert table.changes(1).to_arrow().num_rows == 0
 
 

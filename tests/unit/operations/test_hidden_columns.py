@@ -20,7 +20,7 @@ def made(path: Path, settings: dict[str, str] = SETTINGS, version: str = "2.1") 
     rows = pa.table({"id": np.arange(ROWS), "x": rng.integers(0, 9, ROWS)})
     table = lt.create_table(path, rows, stable_row_ids=True, storage_version=version)
     if settings:
-        table.update_config(settings)
+        table.config.update(settings)
     return table
 
 

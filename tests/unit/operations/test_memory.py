@@ -69,7 +69,7 @@ if what == "write":
     table.append(batches(rows))
 elif what == "merge":
     upsert = table.merge(batches(rows), on="id").when_matched_update_all()
-    result = upsert.when_not_matched_insert_all().with_memory_limit(limit).execute()
+    result = upsert.when_not_matched_insert_all().with_memory(limit).execute()
     assert (result.updated, result.inserted) == (100_000, rows - 100_000), result
 print(peak())
 """

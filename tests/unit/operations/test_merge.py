@@ -299,7 +299,7 @@ def test_a_source_beyond_the_memory_limit_is_spilled(tmp_path, monkeypatch):
             ids = list(range(start, start + 500))[::-1]
             yield pa.RecordBatch.from_pydict({"id": ids, "v": [n * 2 for n in ids]})
 
-    result = upsert(table, batches()).with_memory_limit(20_000).execute()
+    result = upsert(table, batches()).with_memory(20_000).execute()
     assert (result.updated, result.inserted) == (1000, 2000)
     assert all(row["v"] == (row["id"] * 2 if row["id"] >= 2000 else 0) for row in rows(table))
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
@@ -307,9 +307,9 @@ def test_a_source_beyond_the_memory_limit_is_spilled(tmp_path, monkeypatch):
 
 def test_keys_are_compared_in_passes_when_memory_is_short(table):
     data = {"id": [3, 1, 9, 4, 2], "v": [-3, -1, -9, -4, -2], "s": ["x"] * 5}
-    assert upsert(table, data).with_memory_limit(1).execute().updated == 4
+    assert upsert(table, data).with_memory(1).execute().updated == 4
     with pytest.raises(InputError, match="several rows of the source match"):
-        upsert(table, {"id": [1, 2, 1], "v": [0, 0, 0]}).with_memory_limit(1).execute()
+        upsert(table, {"id": [1, 2, 1], "v": [0, 0, 0]}).with_memory(1).execute()
 
 
 def test_a_failure_leaves_nothing_behind(table):

@@ -33,7 +33,7 @@ def record_as_0_3(message):
     [
         lambda table: table.delete("a = 1"),
         lambda table: table.update({"a": "a + 1"}, "a = 2"),
-        lambda table: table.add_columns({"c": "a + 1"}),
+        lambda table: table.columns.add({"c": "a + 1"}),
         lambda table: table.restore(1),
         lambda table: table.append(ROWS),
         lambda table: table.compact(),
@@ -64,7 +64,7 @@ def test_a_column_of_two_fields_is_refused_and_found(uri):
     edit_manifest(uri, lambda one: one.fragments[1].files[0].column_indices.__setitem__(1, 0))
     with pytest.raises(CorruptError, match="fields 0 and 1 both in column 0"):
         lt.open_table(uri).scan().to_arrow()
-    problems = lt.check_table(uri, "metadata").problems
+    problems = lt.check_table(uri, level="metadata").problems
     assert any("both in column 0" in one.message for one in problems)
 
 
@@ -72,7 +72,7 @@ def test_a_field_without_id_is_refused_and_found(uri):
     edit_manifest(uri, lambda message: setattr(message.fields[1], "id", -1))
     with pytest.raises(CorruptError, match="field 'b' has no id"):
         lt.open_table(uri)
-    problems = lt.check_table(uri, "metadata").problems
+    problems = lt.check_table(uri, level="metadata").problems
     assert any("has no id" in one.message for one in problems)
 
 
@@ -91,8 +91,10 @@ def test_a_too_low_next_row_id_is_refused_found_and_repaired(tmp_path):
         table.append(ROWS)
     with pytest.raises(CorruptError, match="next row id is 4"):
         table.update({"a": "a + 1"}, "a = 1")
-    assert any("given out next" in one.message for one in table.check("files").problems)
-    table.repair().execute()
+    assert any(
+        "given out next" in one.message for one in table.maintenance.check(level="files").problems
+    )
+    table.maintenance.repair().execute()
     table = lt.open_table(uri)
     table.append(ROWS)
     ids = table.scan(columns=["_rowid"]).to_arrow()["_rowid"].to_pylist()
@@ -118,7 +120,7 @@ def test_a_primary_key_without_metadata_outlives_a_cast(uri):
 
     edit_manifest(uri, change)
     table = lt.open_table(uri)
-    table.cast_column("a", pa.int32())
+    table.columns.cast("a", pa.int32())
     for snapshot in (table._snapshot, lt.open_table(uri)._snapshot):
         (key,) = primary_key(snapshot.manifest.schema)
         assert (key.name, key.primary_key_position) == ("a", 1)
@@ -171,7 +173,7 @@ def test_nulls_in_a_column_without_nulls_are_refused(tmp_path, version):
     assert table.take([0, 2])["a"].to_pylist() == [1, 3]
     assert table.scan(columns=["a"], where="c <> 2").to_arrow()["a"].to_pylist() == [1, 3]
     for column in ("a", "s.b"):
-        table.set_nullable(column, nullable=True)
+        table.columns.set_nullable(column, nullable=True)
     assert table.scan(columns=["a", "s", "c"]).to_arrow().to_pylist() == data.to_pylist()
 
 
@@ -187,8 +189,8 @@ def test_an_unknown_version_of_data_files_stops_writes_but_an_overwrite(uri):
     assert table.scan().to_arrow().num_rows == 6
     for change in (
         lambda: table.delete("a = 1"),
-        lambda: table.update_config({"key": "value"}),
-        lambda: table.drop_columns(["b"]),
+        lambda: table.config.update({"key": "value"}),
+        lambda: table.columns.drop(["b"]),
     ):
         with pytest.raises(UnsupportedError, match=r"version '9\.9'"):
             change()
@@ -207,7 +209,7 @@ def test_metadata_that_is_not_text_is_kept(uri):
     assert table.schema.metadata[b"odd"] == odd
     assert table.schema.field("a").metadata[b"odd"] == odd
     table.append(table.scan().to_arrow())
-    table.add_columns({"c": "a + 1"})
+    table.columns.add({"c": "a + 1"})
     made = read_manifest(manifest_file(uri))
     assert made.schema_metadata["odd"] == odd
     assert made.fields[0].metadata["odd"] == odd

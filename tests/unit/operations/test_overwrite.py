@@ -11,7 +11,7 @@ TABLE = pa.table({"a": pa.array([1, 2, 3, 4], pa.int64()), "b": ["x", "y", "x", 
 
 @pytest.fixture
 def table(tmp_path):
-    return lt.create_table(tmp_path / "t", TABLE, write=lt.WriteOptions(max_rows_per_file=2))
+    return lt.create_table(tmp_path / "t", TABLE, max_rows_per_file=2)
 
 
 def rows(table):
@@ -23,8 +23,8 @@ def files(table):
 
 
 def test_all_rows_and_columns_are_replaced(table):
-    table.update_config({"kept": "yes"})
-    result = table.overwrite(pa.table({"c": [1.5]}), commit_message="anew")
+    table.config.update({"kept": "yes"})
+    result = table.overwrite(pa.table({"c": [1.5]}), commit="anew")
     assert (result.version, result.rows) == (3, 1)
     assert rows(table) == [{"c": 1.5}]
     assert table.config == {"kept": "yes"}
@@ -48,9 +48,9 @@ def test_an_overwrite_keeps_or_changes_the_storage_version(tmp_path):
     table = lt.create_table(tmp_path / "t", TABLE, storage_version="2.0")
     table.overwrite(TABLE)
     assert table.fragments[0].files[0].minor == 0
-    table.overwrite(TABLE, write=lt.WriteOptions(storage_version="2.1"))
+    table.overwrite(TABLE, storage_version="2.1")
     assert table.fragments[0].files[0].minor == 1
-    table.overwrite([{"m": 1}], write=lt.WriteOptions(storage_version="2.2"))
+    table.overwrite([{"m": 1}], storage_version="2.2")
     table.append([{"m": 2}])
     assert {f.files[0].minor for f in table.fragments} == {2}
 
@@ -117,9 +117,8 @@ def test_a_refused_replacement_changes_nothing(table, data, where, error):
 )
 def test_rows_that_do_not_match_are_refused(table, data, message):
     before = files(table)
-    small = lt.WriteOptions(max_rows_per_file=1)
     with pytest.raises(InputError, match=f"{message} nothing was written.*check=False"):
-        table.overwrite(data, where="b = 'x'", write=small)
+        table.overwrite(data, where="b = 'x'", max_rows_per_file=1)
     assert files(table) == before
     assert table.refresh().version == 1
 
@@ -161,8 +160,8 @@ def test_rows_of_a_table_with_row_ids_are_checked(tmp_path):
 
 
 def test_truncate_removes_the_rows_only(table):
-    table.update_config({"k": "v"})
-    result = table.truncate(commit_message="empty")
+    table.config.update({"k": "v"})
+    result = table.truncate(commit="empty")
     assert (result.version, result.rows) == (3, 4)
     assert (table.count(), table.schema.names, table.config) == (0, ["a", "b"], {"k": "v"})
     table.append(TABLE)
@@ -178,7 +177,7 @@ def test_truncate_keeps_what_others_append_meanwhile(table):
 
 
 def test_restore_brings_rows_and_settings_back(table):
-    table.update_config({"k": "v"})
+    table.config.update({"k": "v"})
     table.overwrite([{"z": 1}])
     result = table.restore(2)
     assert (result.version, result.rows) == (4, 4)

@@ -23,8 +23,9 @@ ROWS = pa.table({"id": [1, 2, 3, 4], "n": [10, 20, 30, 40]})
 
 @pytest.fixture(params=[False, True], ids=["addresses", "stable"])
 def table(tmp_path, request):
-    write = lt.WriteOptions(max_rows_per_file=2)
-    return lt.create_table(str(tmp_path / "t"), ROWS, stable_row_ids=request.param, write=write)
+    return lt.create_table(
+        str(tmp_path / "t"), ROWS, stable_row_ids=request.param, max_rows_per_file=2
+    )
 
 
 def upsert(table, rows, **notes):
@@ -85,7 +86,7 @@ def test_a_change_becomes_a_version_when_it_is_committed(table, kind):
     result = other.commit_prepared(prepared)
     assert (result.version, result.is_new_version, other.version) == (2, True, 2)
     assert content(table) == AFTER[kind]
-    assert not other.check(level="data").problems
+    assert not other.maintenance.check(level="data").problems
 
 
 @pytest.mark.parametrize("kind", PREPARE)
@@ -120,7 +121,7 @@ def test_of_commits_at_the_same_time_one_lands(table, kind):
         landed = list(pool.map(commit, handles))
     assert sorted(landed, key=str) == [2, None, None, None]
     assert content(table) == AFTER[kind]
-    assert not table.check(level="data").problems
+    assert not table.maintenance.check(level="data").problems
 
 
 def test_a_second_commit_is_told_about_the_first(table):
@@ -131,17 +132,17 @@ def test_a_second_commit_is_told_about_the_first(table):
 
 
 def test_counts_and_notes(table):
-    merge = upsert(table, {"id": [2, 9], "n": [21, 90]}, commit_message="a", properties={"p": "1"})
+    merge = upsert(table, {"id": [2, 9], "n": [21, 90]}, commit=lt.CommitOptions("a", {"p": "1"}))
     prepared = sent(merge.execute_uncommitted())
     assert (prepared.result.updated, prepared.result.inserted) == (1, 1)
     assert prepared.operation_name == "Update"
     assert len(repr(prepared)) < 1000
-    result = table.commit_prepared(prepared, properties={"q": "2"})
+    result = table.commit_prepared(prepared, commit=lt.CommitOptions(properties={"q": "2"}))
     assert (result.updated, result.inserted, result.attempts) == (1, 1, 1)
     entry = table.history(limit=1)[0]
     assert (entry.message, entry.properties["p"], entry.properties["q"]) == ("a", "1", "2")
-    again = table.delete_uncommitted("id = 9", commit_message="b")
-    table.commit_prepared(again, commit_message="c")
+    again = table.delete_uncommitted("id = 9", commit="b")
+    table.commit_prepared(again, commit="c")
     assert table.history(limit=1)[0].message == "c"
 
 
@@ -162,7 +163,7 @@ def test_changes_of_other_rows_are_kept(table, kind):
     other.delete("id = 4")
     table.commit_prepared(prepared)
     assert content(table) == {k: v for k, v in AFTER[kind].items() if k not in {1, 4}}
-    assert not table.check(level="data").problems
+    assert not table.maintenance.check(level="data").problems
 
 
 @pytest.mark.parametrize("kind", ["merge", "insert", "evolve", "update", "columns", "delete"])
@@ -234,10 +235,10 @@ def test_a_cleanup_removes_old_files_of_what_was_not_committed(table):
     prepared = PREPARE["merge"](table)
     new = files(table) - before
     assert new
-    table.cleanup()
+    table.maintenance.cleanup()
     assert new <= files(table)
     aged(table)
-    table.cleanup()
+    table.maintenance.cleanup()
     assert not new & files(table)
     with pytest.raises(lt.ConflictError, match="is gone"):
         table.commit_prepared(prepared)
@@ -247,7 +248,7 @@ def test_a_cleanup_removes_old_files_of_what_was_not_committed(table):
 def test_the_version_it_builds_on_was_cleaned_away(table):
     prepared = PREPARE["delete"](table)
     table.append({"id": [5], "n": [50]})
-    table.cleanup(older_than=timedelta(0))
+    table.maintenance.cleanup(older_than=timedelta(0))
     with pytest.raises(lt.ConflictError, match="version 1, which the transaction builds on"):
         table.commit_prepared(prepared)
 

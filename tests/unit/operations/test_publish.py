@@ -44,10 +44,10 @@ CHANGES: dict[str, Change] = {
     "update": lambda t: t.update({"s": "'u'"}, where="a % 3 = 0 or a = 100"),
     "update columns": lambda t: t.update({"s": "'c'"}, where="a % 3 = 0", mode="columns"),
     "merge": merge,
-    "add a column": lambda t: t.add_columns({f"n{t.version}": "a * 2"}),
-    "rename": lambda t: t.rename_column("s", "t"),
-    "drop": lambda t: t.drop_columns(["s"]),
-    "replace": lambda t: t.replace_columns({"s": "'r'"}),
+    "add a column": lambda t: t.columns.add({f"n{t.version}": "a * 2"}),
+    "rename": lambda t: t.columns.rename("s", "t"),
+    "drop": lambda t: t.columns.drop(["s"]),
+    "replace": lambda t: t.columns.replace({"s": "'r'"}),
 }
 SEQUENCES = [
     *((name,) for name in CHANGES),
@@ -99,7 +99,7 @@ def test_a_fast_forward_is_one_version(
     for name in names:
         more[name](dev)
     expected = content(dev, *(["_rowid"] if stable else []))
-    done = table.branches.fast_forward("dev", commit_message="audited")
+    done = table.branches.fast_forward("dev", commit="audited")
     assert (done.version, table.version) == (4, 4)
     assert done.branch_versions == tuple(range(4, dev.version + 1))
     assert content(table, *(["_rowid"] if stable else [])) == expected
@@ -138,7 +138,7 @@ ELSEWHERE: dict[str, Change] = {
     "deleted others": lambda t: t.delete("a = 7"),
     "updated others": lambda t: t.update({"s": "'main'"}, where="a = 8"),
     "deleted the same": lambda t: t.delete("a in (3, 12)"),
-    "renamed": lambda t: t.rename_column("s", "other"),
+    "renamed": lambda t: t.columns.rename("s", "other"),
     "compacted": lambda t: t.compact(),
 }
 REFUSED = {
@@ -253,14 +253,14 @@ def test_versions_before_one_that_fails_stay(table: lt.Table) -> None:
 
 def test_settings_are_picked_but_not_forwarded(table: lt.Table) -> None:
     dev = lt.open_table(table.uri, branch="dev")
-    dev.update_config({"k": "v"})
+    dev.config.update({"k": "v"})
     with pytest.raises(InputError, match="changed the settings of the table"):
         table.branches.fast_forward("dev")
     table.branches.cherry_pick("dev")
     assert table.config == {"k": "v"}
     second = table.branches.create("second")
-    second.update_config({"k": "w"})
-    table.update_config({"k": "x"})
+    second.config.update({"k": "w"})
+    table.config.update({"k": "x"})
     with pytest.raises(ConflictError, match="setting 'k' was changed after"):
         table.branches.cherry_pick("second")
 

@@ -14,7 +14,7 @@ NOTHING = {
     ),
     "compact": lambda table: table.compact(),
     "dry run": lambda table: table.compact(dry_run=True),
-    "row ids": lambda table: table.enable_stable_row_ids(),
+    "row ids": lambda table: table.maintenance.enable_stable_row_ids(),
     "cherry pick": lambda table: table.branches.cherry_pick("b"),
     "fast forward": lambda table: table.branches.fast_forward("b"),
 }
@@ -26,7 +26,7 @@ SOMETHING = {
     "merge": lambda table: (
         table.merge({"id": [1], "s": ["x"]}, on="id").when_matched_update_all().execute()
     ),
-    "columns": lambda table: table.add_columns({"n": "1"}),
+    "columns": lambda table: table.columns.add({"n": "1"}),
     "overwrite": lambda table: table.overwrite({"id": [9]}),
 }
 

@@ -43,8 +43,8 @@ def test_a_table_that_was_removed_does_not_come_back_in_pieces(table):
     shutil.rmtree(table.uri)
     for change in (
         lambda: stale.append({"id": [4]}),
-        lambda: stale.update_config({"a": "b"}),
-        lambda: stale.drop_columns(["v"]),
+        lambda: stale.config.update({"a": "b"}),
+        lambda: stale.columns.drop(["v"]),
     ):
         with pytest.raises(VersionNotFoundError, match="version 1, which the change builds on"):
             change()

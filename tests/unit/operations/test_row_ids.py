@@ -29,7 +29,7 @@ def ids(table: lt.Table) -> dict[int, int]:
 
 def test_rows_keep_their_addresses_as_ids(table: lt.Table) -> None:
     before = ids(table)
-    done = table.enable_stable_row_ids(commit_message="ids")
+    done = table.maintenance.enable_stable_row_ids(commit="ids")
     assert (done.version, done.rows, done.fragments) == (4, 20, 2)
     assert ids(table) == before
     table.update({"x": "0"}, where="id in (4, 14)")
@@ -39,12 +39,12 @@ def test_rows_keep_their_addresses_as_ids(table: lt.Table) -> None:
     after = ids(table)
     assert len(set(after.values())) == len(after)
     assert after[30] > max(before.values())
-    again = table.enable_stable_row_ids()
+    again = table.maintenance.enable_stable_row_ids()
     assert (again.version, again.attempts) == (table.version, 0)
 
 
 def test_versions_are_recorded_from_then_on(table: lt.Table) -> None:
-    table.enable_stable_row_ids()
+    table.maintenance.enable_stable_row_ids()
     table.update({"x": "0"}, where="id = 4")
     table.append(rows_from(30, 1))
     rows = {row["id"]: row for row in table.scan(LINEAGE).to_arrow().to_pylist()}
@@ -56,7 +56,7 @@ def test_versions_are_recorded_from_then_on(table: lt.Table) -> None:
 
 def test_an_empty_table(tmp_path: Path) -> None:
     table = lt.create_table(tmp_path / "t", schema=pa.schema([("id", pa.int64())]))
-    table.enable_stable_row_ids()
+    table.maintenance.enable_stable_row_ids()
     table.append(pa.table({"id": [7, 8]}))
     assert ids(table) == {7: 0, 8: 1}
     table.update({"id": "9"}, where="id = 7")
@@ -65,7 +65,7 @@ def test_an_empty_table(tmp_path: Path) -> None:
 
 def test_versions_without_ids_are_read_but_not_restored(table: lt.Table, tmp_path: Path) -> None:
     before = ids(table)
-    table.enable_stable_row_ids()
+    table.maintenance.enable_stable_row_ids()
     table.update({"x": "0"}, where="id = 4")
     table.append(rows_from(40, 2))
     with pytest.raises(InputError, match="version 3 cannot be restored: its rows have no stable"):
@@ -82,7 +82,7 @@ def test_versions_without_ids_are_read_but_not_restored(table: lt.Table, tmp_pat
 def test_others_may_write_meanwhile(table: lt.Table) -> None:
     stale = [lt.open_table(table.uri) for _ in range(6)]
     acts: list[Callable[[], object]] = [
-        table.enable_stable_row_ids,
+        table.maintenance.enable_stable_row_ids,
         lambda: stale[0].append(rows_from(50, 5)),
         lambda: stale[1].delete("id = 7"),
         lambda: stale[2].update({"x": "1"}, where="id = 8"),
@@ -108,4 +108,4 @@ def test_old_files_are_refused() -> None:
     if not old:
         pytest.skip("no table of that time is kept")
     with pytest.raises(UnsupportedError, match=r"file of version 0\.1"):
-        lt.open_table(old[0]).enable_stable_row_ids()
+        lt.open_table(old[0]).maintenance.enable_stable_row_ids()

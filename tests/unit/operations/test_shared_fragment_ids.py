@@ -47,7 +47,7 @@ def test_delete_removes_one_row(uri, gone):
     assert lt.open_table(uri).delete(f"a = {gone}").rows == 1
     assert values(uri) == [one for one in ROWS if one != gone]
     assert stored_ids(uri) == sorted(set(stored_ids(uri)))
-    assert lt.open_table(uri).check("data", all_versions=False).is_ok
+    assert lt.open_table(uri).maintenance.check(level="data", all_versions=False).is_ok
 
 
 @pytest.mark.parametrize("changed", ROWS)
@@ -67,7 +67,7 @@ def test_merge_compaction_columns_and_append_keep_all_rows(uri):
     assert values(uri) == sorted([*ROWS, 7])
     lt.open_table(uri).compact()
     assert values(uri) == sorted([*ROWS, 7])
-    lt.open_table(uri).add_columns({"b": "a * 2"})
+    lt.open_table(uri).columns.add({"b": "a * 2"})
     assert values(uri, "b") == sorted(2 * one for one in (*ROWS, 7))
 
 
@@ -76,9 +76,9 @@ def test_merge_compaction_columns_and_append_keep_all_rows(uri):
     [
         lambda table: table.append(pa.table({"a": [7]})),
         lambda table: table.compact(),
-        lambda table: table.add_columns({"b": "a * 2"}),
-        lambda table: table.update_config({"key": "value"}),
-        lambda table: table.rename_column("a", "b"),
+        lambda table: table.columns.add({"b": "a * 2"}),
+        lambda table: table.config.update({"key": "value"}),
+        lambda table: table.columns.rename("a", "b"),
         lambda table: table.restore(3),
     ],
     ids=["append", "compact", "add", "config", "rename", "restore"],
@@ -91,7 +91,7 @@ def test_every_commit_gives_each_fragment_its_own_id(uri, change):
     assert read_manifest(manifest_file(uri)).max_fragment_id == max(ids)
     column = table.schema.names[0]
     assert set(values(uri, column)) >= set(ROWS)
-    assert lt.open_table(uri).check("data", all_versions=False).is_ok
+    assert lt.open_table(uri).maintenance.check(level="data", all_versions=False).is_ok
 
 
 def test_a_restored_version_takes_no_id_of_a_later_one(uri):
@@ -120,17 +120,17 @@ def test_branches_and_clones_have_unique_ids(uri, tmp_path):
 
 def test_check_names_the_id_and_repair_gives_new_ones(uri):
     table = lt.open_table(uri)
-    (found,) = table.check("metadata").problems
+    (found,) = table.maintenance.check(level="metadata").problems
     assert found.kind == "fragment ids"
     assert found.versions == (3,)
     assert "id 1" in found.message
-    plan = table.repair()
+    plan = table.maintenance.repair()
     assert plan.is_needed
     assert plan.lost_rows == 0
     plan.execute()
     assert values(uri) == ROWS
     assert stored_ids(uri) == [0, 1, 2, 3]
-    assert not lt.open_table(uri).repair().is_needed
+    assert not lt.open_table(uri).maintenance.repair().is_needed
 
 
 def with_deletions(uri):
@@ -161,16 +161,18 @@ def test_deletion_files_are_found_by_the_stored_id(uri):
     table = lt.open_table(uri)
     assert table.version == 3
     assert values(uri) == left
-    assert table.check("data", all_versions=False).problems[0].kind == "fragment ids"
+    assert (
+        table.maintenance.check(level="data", all_versions=False).problems[0].kind == "fragment ids"
+    )
     with pytest.raises(UnsupportedError, match=r"share the id 1.*repair_table"):
         table.append(pa.table({"a": [7]}, table.schema))
     with pytest.raises(UnsupportedError, match="share the id 1"):
         table.branches.create("b")
-    table.cleanup(timedelta(0))
+    table.maintenance.cleanup(older_than=timedelta(0))
     assert values(uri) == left
-    table.repair().execute()
+    table.maintenance.repair().execute()
     assert values(uri) == left
-    assert lt.open_table(uri).check("data", all_versions=False).is_ok
+    assert lt.open_table(uri).maintenance.check(level="data", all_versions=False).is_ok
 
 
 def test_a_delete_writes_a_deletion_file_of_the_new_name(uri):
@@ -178,7 +180,7 @@ def test_a_delete_writes_a_deletion_file_of_the_new_name(uri):
     lt.open_table(uri).delete("a in (4, 20)")
     assert values(uri) == [1, 2, 100, 101]
     assert len(set(stored_ids(uri))) == len(stored_ids(uri))
-    assert lt.open_table(uri).check("data", all_versions=False).is_ok
+    assert lt.open_table(uri).maintenance.check(level="data", all_versions=False).is_ok
 
 
 def test_a_change_of_another_writer_in_between_starts_the_work_anew(uri):

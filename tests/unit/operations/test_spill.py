@@ -98,7 +98,7 @@ def test_a_full_disk_is_told(monkeypatch, small_parts):
     table = lancetable.create_table(small_parts.parent / "t", {"k": [1], "n": [1]})
     merge = table.merge(batches(500), on="k").when_not_matched_insert_all().with_duplicates()
     with pytest.raises(StoreError, match="cannot be put aside there"):
-        merge.with_memory_limit(1000, spill_folder=str(small_parts / "nowhere")).execute()
+        merge.with_memory(1000, spill_folder=str(small_parts / "nowhere")).execute()
 
     class Full:
         closed = False
@@ -117,7 +117,7 @@ def test_a_full_disk_is_told(monkeypatch, small_parts):
 
     monkeypatch.setattr("lancetable.operations.keys.spill.tempfile.TemporaryFile", Full)
     with pytest.raises(StoreError, match="No space left on device; make room"):
-        table.merge(batches(500), on="k").when_matched_delete().with_memory_limit(1000).execute()
+        table.merge(batches(500), on="k").when_matched_delete().with_memory(1000).execute()
     assert table.version == 1
 
 
@@ -154,7 +154,7 @@ def test_dictionaries_that_differ_are_spilled(tmp_path):
             columns = [ids, words.cast(schema.field("d").type)]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    table.merge(source(), on="id").when_not_matched_insert_all().with_memory_limit(500).execute()
+    table.merge(source(), on="id").when_not_matched_insert_all().with_memory(500).execute()
     found = {row["id"]: row["d"] for row in table.scan().to_arrow().to_pylist()}
     assert found == {n: f"w{n // 20 * 20}-{n % 20 % 3}" for n in range(60)}
 
@@ -237,7 +237,7 @@ def test_a_limit_changes_nothing_but_memory(kind, data):
             if allows:
                 merge = merge.with_duplicates()
             try:
-                result = merge.with_memory_limit(memory_limit).execute()
+                result = merge.with_memory(memory_limit).execute()
             except InputError as error:
                 assert {path.name for path in Path(folder, "t", "data").iterdir()} == {
                     file.path for one in table.fragments for file in one.files
@@ -254,7 +254,7 @@ def test_a_failure_between_parts_leaves_nothing_behind(tmp_path):
     table = lancetable.create_table(tmp_path / "t", {"id": list(range(20)), "v": [0] * 20})
     clauses = [Clause(When.MATCHED, Act.UPDATE), Clause(When.NOT_MATCHED, Act.INSERT)]
     data = pa.table({"id": range(10, 30), "v": range(20)})
-    options = MergeOptions(memory_limit=500)
+    options = MergeOptions(memory_bytes=500)
     failures = fail_everywhere(table, lambda faulty: merge(faulty, data, ["id"], clauses, options))
     # Several parts write several files each, and all of them are removed.
     assert len(failures) > 20

@@ -22,7 +22,7 @@ def table(tmp_path: Path, request: pytest.FixtureRequest) -> lt.Table:
     made = lt.create_table(
         tmp_path / "t",
         pa.table({"id": range(100)}),
-        write=lt.WriteOptions(max_rows_per_file=30),
+        max_rows_per_file=30,
         stable_row_ids=request.param,
     )
     made.delete("id % 7 = 0 or (id >= 30 and id < 60)")
@@ -56,7 +56,7 @@ def check(table: lt.Table) -> None:
 @pytest.mark.parametrize("size", [1, 9, 1000])
 def test_values_follow_the_live_rows(table: lt.Table, size: int) -> None:
     live = ids(table)
-    done = table.add_columns(reader(live, size))
+    done = table.columns.add(reader(live, size))
     assert done.columns == ("twice", "word")
     assert ids(table) == live
     check(table)
@@ -66,9 +66,9 @@ def test_values_follow_the_live_rows(table: lt.Table, size: int) -> None:
 
 
 def test_iterators_and_scans(table: lt.Table) -> None:
-    table.add_columns(batches(ids(table)))
+    table.columns.add(batches(ids(table)))
     check(table)
-    table.add_columns(table.scan({"half": "id / 2"}))
+    table.columns.add(table.scan({"half": "id / 2"}))
     found = table.scan(["id", "half"]).to_arrow().to_pylist()
     assert all(row["half"] == row["id"] // 2 for row in found)
 
@@ -80,7 +80,7 @@ def test_other_numbers_of_rows_are_refused(table: lt.Table, change: int) -> None
     given_rows = live[:change] if change < 0 else live + list(range(change))
     text = f"has {59 + change} rows, the table has 59" if change < 0 else "which has 59"
     with pytest.raises(lt.InputError, match=text):
-        table.add_columns(reader(given_rows))
+        table.columns.add(reader(given_rows))
     assert files(table) == before
     assert lt.open_table(table.uri).version == version
     assert ids(table) == live
@@ -94,7 +94,7 @@ def test_a_stream_that_fails_leaves_nothing(table: lt.Table) -> None:
         raise RuntimeError("the model is gone")
 
     with pytest.raises(RuntimeError, match="the model is gone"):
-        table.add_columns(broken())
+        table.columns.add(broken())
     assert files(table) == before
 
 
@@ -102,21 +102,21 @@ def test_what_is_no_stream_is_refused(table: lt.Table) -> None:
     wrong: list[Any] = [reader(ids(table)).read_all(), [1, 2], "x"]
     for data in wrong:
         with pytest.raises(lt.InputError, match="on="):
-            table.add_columns(data)
+            table.columns.add(data)
     with pytest.raises(lt.SchemaError, match="'id'"):
-        table.add_columns(iter([pa.record_batch({"id": ids(table)})]))
+        table.columns.add(iter([pa.record_batch({"id": ids(table)})]))
     with pytest.raises(lt.InputError, match="empty"):
-        table.add_columns(iter([]))
+        table.columns.add(iter([]))
     with pytest.raises(lt.InputError, match="no columns"):
-        table.add_columns(pa.RecordBatchReader.from_batches(pa.schema([]), iter([])))
+        table.columns.add(pa.RecordBatchReader.from_batches(pa.schema([]), iter([])))
 
 
 def test_a_table_without_rows(tmp_path: Path) -> None:
     table = lt.create_table(tmp_path / "t", schema=pa.schema([("id", pa.int64())]))
-    table.add_columns(reader([]))
+    table.columns.add(reader([]))
     assert table.schema.names == ["id", "twice", "word"]
     with pytest.raises(lt.InputError, match="more rows than the table, which has 0"):
-        table.add_columns(table_of_one())
+        table.columns.add(table_of_one())
 
 
 def table_of_one() -> Iterator[pa.RecordBatch]:
@@ -126,7 +126,7 @@ def table_of_one() -> Iterator[pa.RecordBatch]:
 def test_rows_that_others_delete_meanwhile(table: lt.Table) -> None:
     live = ids(table)
     lt.open_table(table.uri).delete("id < 10 or id > 95")
-    table.add_columns(reader(live))
+    table.columns.add(reader(live))
     check(table)
     assert ids(table) == [n for n in live if 10 <= n <= 95]
 
@@ -137,7 +137,7 @@ def test_rows_that_others_add_or_move_meanwhile(table: lt.Table) -> None:
     for change in (
         lambda: other.append(pa.table({"id": [1000]})),
         lambda: other.update({"id": "id"}, "id = 1"),
-        lambda: other.add_columns({"more": "id"}),
+        lambda: other.columns.add({"more": "id"}),
         other.compact,
     ):
         table.refresh()
@@ -146,7 +146,7 @@ def test_rows_that_others_add_or_move_meanwhile(table: lt.Table) -> None:
         change()
         before = files(table)
         with pytest.raises(lt.ConflictError, match="another writer"):
-            table.add_columns(reader(live))
+            table.columns.add(reader(live))
         assert files(table) == before
 
 
@@ -168,7 +168,7 @@ def test_only_a_part_of_the_stream_is_in_memory(tmp_path: Path) -> None:
             seen.append(pa.total_allocated_bytes() - before)
             yield pa.record_batch({"v": pa.FixedSizeListArray.from_arrays(values, width)})
 
-    table.add_columns(vectors())
+    table.columns.add(vectors())
     assert max(seen) < 80 * 2**20
     (last,) = table.take([150 * rows - 1], columns=["v"])["v"].to_pylist()
     assert last == [149.0] * width
@@ -182,7 +182,7 @@ def test_batches_of_any_size(
     table = lt.create_table(
         tmp_path_factory.mktemp("t") / "t",
         pa.table({"id": range(sum(sizes) + 1)}),
-        write=lt.WriteOptions(max_rows_per_file=fragment_rows),
+        max_rows_per_file=fragment_rows,
     )
     table.delete(f"id % 5 = {len(sizes) % 5} and id > 0")
     live = ids(table)
@@ -193,5 +193,5 @@ def test_batches_of_any_size(
             yield from batches(live[first : first + size], 100)
             first += size
 
-    table.add_columns(pa.RecordBatchReader.from_batches(SCHEMA, cut()))
+    table.columns.add(pa.RecordBatchReader.from_batches(SCHEMA, cut()))
     check(table)

@@ -26,7 +26,7 @@ def test_several_writes_become_one_version(table):
     ]
     assert [part.rows for part in parts] == [1, 1]
     assert lt.open_table(table.uri).version == 1
-    result = table.commit_fragments(parts, commit_message="both")
+    result = table.commit_fragments(parts, commit="both")
     assert (result.version, result.rows) == (2, 2)
     assert ids(table) == [1, 2, 3, 10, 11]
     assert table.history(limit=1)[0].message == "both"
@@ -44,7 +44,7 @@ def test_rows_that_come_meanwhile_stay(table):
     part = table.write_fragments({"id": [10]})
     other = lt.open_table(table.uri)
     other.append({"id": [4]})
-    other.add_columns({"n": "id * 2"})
+    other.columns.add({"n": "id * 2"})
     table.commit_fragments([part])
     assert ids(table) == [1, 2, 3, 4, 10]
     assert table.scan(["n"]).to_arrow()["n"].to_pylist()[-1] is None
@@ -62,7 +62,7 @@ def test_nothing_is_committed_twice(table):
 
 def test_columns_that_changed_meanwhile(table):
     part = table.write_fragments({"id": [10]})
-    lt.open_table(table.uri).cast_column("id", pa.float64())
+    lt.open_table(table.uri).columns.cast("id", pa.float64())
     with pytest.raises(lt.ConflictError, match="columns of the table changed"):
         table.commit_fragments([part])
     assert lt.open_table(table.uri).count() == 3
@@ -71,8 +71,8 @@ def test_columns_that_changed_meanwhile(table):
 def test_a_new_column_that_forbids_nulls(table):
     part = table.write_fragments({"id": [10]})
     other = lt.open_table(table.uri)
-    other.add_columns({"n": "1"})
-    other.set_nullable("n", nullable=False)
+    other.columns.add({"n": "1"})
+    other.columns.set_nullable("n", nullable=False)
     with pytest.raises(lt.ConflictError, match="columns of the table changed"):
         table.commit_fragments([part])
 
@@ -104,8 +104,9 @@ def test_a_bad_value_leaves_no_file(table):
 def test_a_missing_file_is_named_and_nothing_is_committed(tmp_path, mode, base):
     bases = {} if base is None else {base: tmp_path / base}
     table = lt.create_table(tmp_path / "t", ROWS, bases=bases)
-    write = lt.WriteOptions(bases=tuple(bases))
-    parts = [table.write_fragments({"id": [number]}, write=write) for number in (10, 11)]
+    parts = [
+        table.write_fragments({"id": [number]}, target_bases=tuple(bases)) for number in (10, 11)
+    ]
     name = parts[1].fragments[0].files[0].path
     (path,) = tmp_path.rglob(name)
     content = path.read_bytes()
@@ -122,8 +123,8 @@ def test_a_missing_file_is_named_and_nothing_is_committed(tmp_path, mode, base):
 def test_fragments_in_a_base_that_the_handle_does_not_know_yet(tmp_path):
     table = lt.create_table(tmp_path / "t", ROWS)
     other = lt.open_table(table.uri)
-    other.add_bases({"other": tmp_path / "other"})
-    part = other.write_fragments({"id": [10]}, write=lt.WriteOptions(bases=("other",)))
+    other.bases.add({"other": tmp_path / "other"})
+    part = other.write_fragments({"id": [10]}, target_bases=("other",))
     held = lt.open_table(table.uri, version=1, allow=[str(tmp_path / "other")])
     held.commit_fragments([part])
     assert ids(held) == [1, 2, 3, 10]

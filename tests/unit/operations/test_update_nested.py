@@ -30,7 +30,7 @@ def table(tmp_path, request):
         tmp_path / "t",
         pa.Table.from_pylist(ROWS, SCHEMA),
         stable_row_ids=request.param,
-        write=lancetable.WriteOptions(max_rows_per_file=3),
+        max_rows_per_file=3,
     )
     made.delete("id = 4")
     return made
@@ -114,7 +114,7 @@ def test_a_required_part_is_never_null(tmp_path, mode):
 
 
 def test_columns_are_replaced_by_part(table):
-    table.replace_columns({"a.b": "id + 1"})
+    table.columns.replace({"a.b": "id + 1"})
     found = parts(table)
     assert [row["b"] for row in found.values()] == [1, 2, 3, 4]
     assert found[0]["c"] == {"d": "x", "e": 5}

@@ -50,24 +50,24 @@ CHANGES: dict[str, Change] = {
     "commit of a prepared delete": lambda t, given: t.commit_prepared(given.prepared),
     "fragments": lambda t, _: t.write_fragments(ROWS),
     "commit of fragments": lambda t, given: t.commit_fragments([given.fragments]),
-    "add columns": lambda t, _: t.add_columns({"c": "a + 1"}),
-    "add empty columns": lambda t, _: t.add_columns(pa.schema([pa.field("c", pa.int64())])),
-    "drop columns": lambda t, _: t.drop_columns(["b"]),
-    "rename a column": lambda t, _: t.rename_column("b", "c"),
-    "reorder columns": lambda t, _: t.reorder_columns(["b", "a"]),
-    "allow nulls": lambda t, _: t.set_nullable("a", nullable=False),
-    "cast a column": lambda t, _: t.cast_column("a", pa.int32()),
+    "add columns": lambda t, _: t.columns.add({"c": "a + 1"}),
+    "add empty columns": lambda t, _: t.columns.add(pa.schema([pa.field("c", pa.int64())])),
+    "drop columns": lambda t, _: t.columns.drop(["b"]),
+    "rename a column": lambda t, _: t.columns.rename("b", "c"),
+    "reorder columns": lambda t, _: t.columns.reorder(["b", "a"]),
+    "allow nulls": lambda t, _: t.columns.set_nullable("a", nullable=False),
+    "cast a column": lambda t, _: t.columns.cast("a", pa.int32()),
     "compact": lambda t, _: t.compact(),
     "restore": lambda t, _: t.restore(1),
-    "config": lambda t, _: t.update_config({"k": "v"}),
-    "metadata": lambda t, _: t.update_metadata({"k": "v"}),
-    "schema metadata": lambda t, _: t.update_schema_metadata({"k": "v"}),
-    "field metadata": lambda t, _: t.update_field_metadata({"a": {"k": "v"}}),
-    "bases": lambda t, given: t.add_bases({"other": given.path}),
-    "stable row ids": lambda t, _: t.enable_stable_row_ids(),
-    "cleanup": lambda t, _: t.cleanup(timedelta(0)),
-    "plan of a cleanup": lambda t, _: t.cleanup(timedelta(0), dry_run=True),
-    "repair": lambda t, _: t.repair(),
+    "config": lambda t, _: t.config.update({"k": "v"}),
+    "metadata": lambda t, _: t.metadata.update({"k": "v"}),
+    "schema metadata": lambda t, _: t.schema_metadata.update({"k": "v"}),
+    "field metadata": lambda t, _: t.columns.update_metadata({"a": {"k": "v"}}),
+    "bases": lambda t, given: t.bases.add({"other": given.path}),
+    "stable row ids": lambda t, _: t.maintenance.enable_stable_row_ids(),
+    "cleanup": lambda t, _: t.maintenance.cleanup(older_than=timedelta(0)),
+    "plan of a cleanup": lambda t, _: t.maintenance.cleanup(older_than=timedelta(0), dry_run=True),
+    "repair": lambda t, _: t.maintenance.repair(),
     "repair of a closed table": lambda t, _: lt.repair_table(t.uri),
     "clone": lambda t, given: t.clone(given.path),
     "deep clone": lambda t, given: t.clone(given.path, deep=True),
@@ -146,7 +146,7 @@ def test_a_reader_of_such_a_table_may_hold_its_version(uri: str) -> None:
     table = lt.open_table(uri)
     with table.hold():
         assert table.count() == 4
-    assert table.check("data").is_ok
+    assert table.maintenance.check(level="data").is_ok
 
 
 def test_names_of_a_table_whose_latest_version_is_damaged_can_go(uri: str, tmp_path: Path) -> None:

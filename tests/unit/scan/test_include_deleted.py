@@ -13,7 +13,7 @@ def table(tmp_path, request):
     made = lt.create_table(
         str(tmp_path / "t"),
         rows,
-        write=lt.WriteOptions(max_rows_per_file=30),
+        max_rows_per_file=30,
         stable_row_ids=request.param,
     )
     made.delete("id % 7 = 0 or (id >= 30 and id < 60)")

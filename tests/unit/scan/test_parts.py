@@ -9,7 +9,7 @@ import lancetable as lt
 @pytest.fixture
 def table(tmp_path):
     rows = pa.table({"id": range(100), "s": [str(n) for n in range(100)]})
-    made = lt.create_table(str(tmp_path / "t"), rows, write=lt.WriteOptions(max_rows_per_file=30))
+    made = lt.create_table(str(tmp_path / "t"), rows, max_rows_per_file=30)
     made.delete("id % 7 = 0")
     return made
 

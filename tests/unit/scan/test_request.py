@@ -9,8 +9,8 @@ from lancetable.scan.request import (
     ScanOptions,
     ScanRequest,
     parse_columns,
-    parse_options,
     parse_where,
+    scan_options,
 )
 
 
@@ -52,9 +52,9 @@ def test_requests_are_checked(wrong):
 
 
 def test_options_are_checked():
-    assert parse_options({}) == ScanOptions()
-    assert parse_options({"threads": 1}).threads == 1
+    assert scan_options({}) == ScanOptions()
+    assert scan_options({"threads": 1}).threads == 1
     with pytest.raises(InputError, match="no option 'thread'"):
-        parse_options({"thread": 1})
+        scan_options({"thread": 1})
     with pytest.raises(InputError, match="at least 1"):
-        parse_options({"batch_rows": 0})
+        scan_options({"batch_rows": 0})

@@ -49,7 +49,7 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if request.param == "with deletions":
         made.delete("id % 7 = 3 OR id BETWEEN 2000 AND 3500")
     if request.param == "with a new column":
-        made.add_columns({"double": "small * 2"})
+        made.columns.add({"double": "small * 2"})
         made.append(rows(2 * ROWS))
         made.delete("id > 15000")
     return lt.open_table(path)

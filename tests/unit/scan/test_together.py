@@ -98,7 +98,7 @@ def test_small_fragments_are_not_read_one_by_one(table, monkeypatch) -> None:
 
 
 def test_a_column_that_some_fragments_lack_is_read_one_by_one(table, expected) -> None:
-    table.add_columns(pa.field("later", pa.int32()))
+    table.columns.add(pa.field("later", pa.int32()))
     table.append(rows_of(FRAGMENTS).append_column("later", pa.array([1, 2], pa.int32())))
     assert table.count("later = 1") == 1
     assert table.count("later IS NULL") == len(expected)
@@ -143,7 +143,7 @@ def test_a_few_rows_of_a_large_fragment(tmp_path, limit) -> None:
 def test_a_scan_keeps_the_columns_of_its_own_version(tmp_path) -> None:
     table = lt.create_table(tmp_path / "t", pa.table({"id": [1, 2]}))
     old = table.scan()
-    table.add_columns({"twice": "id * 2"})
+    table.columns.add({"twice": "id * 2"})
     assert table.scan().schema.names == ["id", "twice"]
     assert old.to_arrow().column_names == ["id"]
     assert table.scan(limit=1).to_arrow().num_rows == 1

@@ -1,9 +1,9 @@
 """Levels and results of a check."""
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from lancetable.errors import (
     CorruptError,
@@ -11,13 +11,12 @@ from lancetable.errors import (
     InputError,
     VersionNotFoundError,
 )
+from lancetable.fragment.progress import ProgressCallback
+from lancetable.options import check_options, option
 
 DAMAGE = (CorruptError, FileNotFoundInStoreError, VersionNotFoundError)
 """Errors that prove damage. All others leave open what the bytes hold: a store that fails, a lack
 of memory or descriptors, a format of a later release, a place that is not allowed."""
-
-Progress = Callable[[int, int], None]
-"""Called with the number of versions looked at so far, and of all."""
 
 
 class Level(enum.IntEnum):
@@ -42,6 +41,29 @@ class Level(enum.IntEnum):
         except KeyError:
             known = ", ".join(level.name.lower() for level in cls)
             raise InputError(f"level is {name!r}; use one of {known}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """Options of a check."""
+
+    level: Literal["metadata", "files", "data"] = option(
+        "files",
+        help="How closely to look: metadata (manifests, references, transactions), files (also "
+        "presence, size, footer and row count of every file) or data (also every page).",
+    )
+    all_versions: bool = option(
+        True,  # noqa: FBT003 - the default
+        help="Look at all versions, not only at the latest.",
+    )
+    journal: str | None = option(
+        None,
+        help="File that records what was checked, so that a stopped check can continue.",
+    )
+    progress: ProgressCallback | None = None
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
 
 class Fault(NamedTuple):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.errors import CorruptError, LanceTableError, TableNotFoundError
 from lancetable.fragment.counts import live_rows
+from lancetable.fragment.progress import Progress, ProgressCallback
 from lancetable.operations.check.journal import Journal, Memory
 from lancetable.operations.check.model import (
     DAMAGE,
@@ -19,7 +20,6 @@ from lancetable.operations.check.model import (
     Fault,
     Level,
     Problem,
-    Progress,
 )
 from lancetable.operations.check.names import hint_problems, readable_lines, tag_problems
 from lancetable.operations.check.rowids import row_id_faults
@@ -49,7 +49,7 @@ def check(  # noqa: PLR0913 - each has a default
     branch: str | None = None,
     all_versions: bool = True,
     journal: str | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     runner: Runner | None = None,
 ) -> CheckResult:
     """Look for damage; nothing is changed.
@@ -112,7 +112,7 @@ class _Look:
     count: int = 0
     found: dict[tuple[str, str, str], _Found] = field(default_factory=dict)
 
-    def run(self, *, all_versions: bool, progress: Progress | None) -> None:
+    def run(self, *, all_versions: bool, progress: ProgressCallback | None) -> None:
         chosen = self._chosen()
         for number, one in enumerate(chosen):
             snapshot = self._opened(one)
@@ -123,7 +123,7 @@ class _Look:
                 self._note(one, faults_of(snapshot, self.memory))
             self.count += 1
             if progress is not None:
-                progress(number + 1, len(chosen))
+                progress(Progress(number + 1, len(chosen), "versions"))
             if not all_versions and self.latest is not None:
                 return
 

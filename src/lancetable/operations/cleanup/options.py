@@ -1,54 +1,57 @@
 """Options and results of a cleanup."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 
-from lancetable.errors import InputError
-
-Progress = Callable[[int, int], None]
-"""Called with the number of files removed so far, and of all that will be."""
+from lancetable.fragment.progress import ProgressCallback
+from lancetable.options import check_options, option
 
 
 @dataclass(frozen=True, slots=True)
 class CleanupOptions:
     """Versions to keep, and how carefully the others are removed."""
 
-    older_than: timedelta = timedelta(days=14)
-    """Younger versions stay."""
-
-    keep_last: int = 1
-    """So many of the newest versions stay, however old they are."""
-
-    versions: tuple[int, ...] | None = None
-    """Remove exactly these versions instead."""
-
-    unverified_after: timedelta = timedelta(days=7)
-    """Files that no version ever named may belong to a writer at work; younger ones stay."""
-
-    all_branches: bool = False
-    """Clean the histories of all branches, not only the one that is open."""
-
-    clones: tuple[str, ...] = ()
-    """Addresses of shallow clones, whose files stay; the table does not record its clones."""
-
-    remove_damaged: bool = False
-    """Remove unreadable versions except the latest; the files they need are unknown."""
-
-    files_per_second: float | None = None
-    """How many files are removed in a second at most."""
-
-    progress: Progress | None = None
+    older_than: timedelta = option(
+        timedelta(days=14),
+        unit="duration",
+        minimum=0,
+        help="Remove versions older than this, such as 14d, 12h or 0.",
+    )
+    keep_last: int = option(
+        1, minimum=1, help="How many of the newest versions to keep, however old they are."
+    )
+    versions: tuple[int, ...] | None = option(
+        None, in_cli=False, help="Remove exactly these versions instead."
+    )
+    unverified_after: timedelta = option(
+        timedelta(days=7),
+        unit="duration",
+        minimum=0,
+        help="Remove files that no version ever named when they are older than this; younger "
+        "ones may belong to a running write.",
+    )
+    all_branches: bool = option(
+        False,  # noqa: FBT003 - the default
+        help="Clean the histories of all branches, not only the current one.",
+    )
+    clones: tuple[str, ...] = option(
+        (),
+        help="Addresses of shallow clones whose files must stay; a table does not record its "
+        "clones.",
+    )
+    remove_damaged: bool = option(
+        False,  # noqa: FBT003 - the default
+        help="Remove unreadable versions except the latest.",
+    )
+    files_per_second: float | None = option(
+        None, minimum=0, is_exclusive=True, help="The most files to remove in a second."
+    )
+    progress: ProgressCallback | None = None
 
     def __post_init__(self) -> None:
-        if self.keep_last < 1:
-            raise InputError(f"keep_last is {self.keep_last}, but the latest version always stays")
-        for name in ("older_than", "unverified_after"):
-            if getattr(self, name) < timedelta(0):
-                raise InputError(f"{name} must not be negative, it is {getattr(self, name)}")
-        if self.files_per_second is not None and not self.files_per_second > 0:
-            raise InputError("files_per_second must be positive")
+        check_options(self)
 
 
 class Amount(NamedTuple):

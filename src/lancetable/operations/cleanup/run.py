@@ -24,6 +24,7 @@ from itertools import islice
 from lancetable.commit.leases import active_leases, store_time
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import ExistsError, FileNotFoundInStoreError, LanceTableError
+from lancetable.fragment.progress import Progress
 from lancetable.operations.cleanup.options import (
     Amount,
     CleanupOptions,
@@ -167,7 +168,7 @@ class _Work:
             kept.update(failed)
             self.failed.extend(one.path for one in failed)
             if self.options.progress is not None:
-                self.options.progress(min(self.done, self.total), self.total)
+                self.options.progress(Progress(min(self.done, self.total), self.total, "files"))
         return [one for one in doomed if one not in kept]
 
     def _chunks(self, doomed: Iterable[Doomed]) -> Iterator[tuple[Doomed, ...]]:

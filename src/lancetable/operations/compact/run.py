@@ -21,9 +21,10 @@ from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import ReserveFragments, Rewrite, RewriteGroup
 from lancetable.format.manifest import Fragment
+from lancetable.fragment.progress import Progress, ProgressCallback
 from lancetable.fragment.writer import remove_fragments
 from lancetable.operations.compact.indices import remap_segments
-from lancetable.operations.compact.options import CompactOptions, CompactResult, Progress
+from lancetable.operations.compact.options import CompactOptions, CompactResult
 from lancetable.operations.compact.plan import CompactPlan, plan_compaction
 from lancetable.operations.compact.write import CompactTask, WrittenGroup, write_group
 from lancetable.operations.input.write import keep_or_remove
@@ -47,7 +48,7 @@ class CompactRun:
 
     runner: Runner | None = None
     commit: CommitOptions = field(default_factory=CommitOptions)
-    progress: Progress | None = None
+    progress: ProgressCallback | None = None
 
 
 DEFAULT_OPTIONS = CompactOptions()
@@ -219,6 +220,7 @@ def foreseen(plan: CompactPlan) -> CompactResult:
         bytes_before=sum(group.bytes_ for group in plan.groups),
         is_dry_run=True,
         is_new_version=False,
+        explanation=plan.explain(),
     )
 
 
@@ -231,14 +233,14 @@ class _Watched:
     """Runner that reports its progress."""
 
     inner: Runner
-    progress: Progress
+    progress: ProgressCallback
     rows: list[int]
 
     def map(self, step: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Yield the result of each task, in order."""
         total, done = sum(self.rows), 0
-        self.progress(0, total)
+        self.progress(Progress(0, total))
         for rows, result in zip(self.rows, self.inner.map(step, tasks), strict=False):
             done += rows
-            self.progress(done, total)
+            self.progress(Progress(done, total))
             yield result

@@ -33,7 +33,7 @@ def table_options(manifest: Manifest, options: WriteOptions) -> WriteOptions:
             f"the table keeps data files of version {version}; version {options.storage_version} "
             "can be chosen only when a table is created or overwritten"
         )
-    if options.progress is not None:
+    if callable(options.progress):
         return replace(options, storage_version=version)
     return _of_version(options, version)
 

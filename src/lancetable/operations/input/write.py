@@ -95,7 +95,7 @@ def write_target(
     Raises:
         InputError: the table has no such base.
     """
-    places = [_place(location, bases, wish) for wish in options.bases]
+    places = [_place(location, bases, wish) for wish in options.target_bases]
     if not places:
         return WriteTarget(store)
     return places[0]._replace(others=tuple(places[1:]))

@@ -13,6 +13,7 @@ from lancetable.operations.merge.clauses import Act, Clause, When
 from lancetable.operations.merge.run import MergeOptions
 from lancetable.operations.prepared_transaction import PreparedTransaction, prepare_transaction
 from lancetable.operations.results import ChangeOptions, Done, MergeResult
+from lancetable.options import byte_size
 from lancetable.scan.request import Where, parse_where
 
 Values = Mapping[str, str | Expression]
@@ -85,14 +86,17 @@ class MergeBuilder:
         """Let several rows of the source be inserted with one key."""
         return replace(self, options=replace(self.options, allows_duplicates=True))
 
-    def with_memory_limit(self, bytes_: int, *, spill_folder: str | None = None) -> "MergeBuilder":
-        """Use no more than about so many bytes for the source; the default is 512 MiB.
+    def with_memory(
+        self, memory_bytes: int | str, *, spill_folder: str | None = None
+    ) -> "MergeBuilder":
+        """Use about this much memory for the source; the default is 512 MiB.
 
-        A larger source goes through files without a name in ``spill_folder``, by default where the
-        system keeps temporary files. The result is the same; each part of the source that fits
-        into the limit costs a look at the keys of the table.
+        ``memory_bytes`` is a number or text such as ``256MB``. A larger source goes through
+        unnamed files in ``spill_folder``, by default the folder for temporary files. The result is
+        the same; each part of the source that fits into memory reads the keys of the table once.
         """
-        changed = replace(self.options, memory_limit=bytes_, spill_folder=spill_folder)
+        size = byte_size(memory_bytes)
+        changed = replace(self.options, memory_bytes=size, spill_folder=spill_folder)
         return replace(self, options=changed)
 
     def execute(self) -> MergeResult:

@@ -48,7 +48,7 @@ class MergeOptions:
     """Options of a merge."""
 
     change: ChangeOptions = field(default_factory=ChangeOptions)
-    memory_limit: int = 512 * MiB
+    memory_bytes: int = 512 * MiB
     """About how many bytes may be used for the rows of the source and what is known of them.
 
     A larger source goes through files on disk; each part of it costs a look at the table's keys.
@@ -61,8 +61,8 @@ class MergeOptions:
     """Insert all rows of the source that share a key which the table does not have."""
 
     def __post_init__(self) -> None:
-        if self.memory_limit < 1:
-            raise InputError(f"memory_limit is {self.memory_limit}; give a number of bytes from 1")
+        if self.memory_bytes < 1:
+            raise InputError(f"memory_bytes is {self.memory_bytes}; give a number of bytes from 1")
 
 
 class _Job(NamedTuple):
@@ -120,7 +120,7 @@ def merge(
         parts = keep(
             planned.kept,
             planned.batches(source),
-            options.memory_limit,
+            options.memory_bytes,
             keys=keys.of,
             folder=options.spill_folder,
         )
@@ -200,7 +200,7 @@ def _plan(snapshot: Snapshot, job: _Job) -> MergePlan:
         bind_clauses(job.clauses, schema, job.plan.kept),
         with_total(options.change.write),
         options.change.runner,
-        options.memory_limit,
+        options.memory_bytes,
         options.allows_duplicates,
     )
 

@@ -84,4 +84,4 @@ class LanceTableBuilder:
         )
         missing = {k: v for k, v in self.properties if table.config.get(k) != v}
         if missing:
-            table.update_config(missing)
+            table.config.update(missing)

@@ -130,7 +130,7 @@ class MaintainedTable(BaseTable):
             removeDamaged: let versions go that cannot be read.
             filesPerSecond: how many files are removed in a second at most.
         """
-        done = self._core().cleanup(
+        done = self._core().maintenance.cleanup(
             _hours(retentionHours),
             keepLast,
             dry_run=dryRun,

@@ -160,7 +160,7 @@ class VersionedTable(BaseTable):
 
         Older versions stay without ids and cannot be restored any more.
         """
-        return self._core().enable_stable_row_ids(commit=PATIENT).version
+        return self._core().maintenance.enable_stable_row_ids(commit=PATIENT).version
 
 
 def _session_time(spark: "SparkSession", text: str | datetime) -> datetime:
