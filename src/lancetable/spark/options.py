@@ -14,6 +14,7 @@ from lancetable.commit.as_of import parse_time
 from lancetable.commit.location.locate import locate
 from lancetable.errors import InputError
 from lancetable.spark.type_names import parse_hints
+from lancetable.spark.version_id import VersionId
 from lancetable.store import TableLocation
 
 MiB = 1024 * 1024
@@ -78,6 +79,8 @@ class TableRef:
     tag: str | None = None
     branch: str | None = None
     as_of: str | None = None
+    id: VersionId | None = None
+    """The id of the version, once it was opened."""
 
 
 @dataclass(frozen=True, slots=True)

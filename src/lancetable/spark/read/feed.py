@@ -160,7 +160,7 @@ class FeedFollower(NamedTuple):
             changes = self.feed.changes(snapshot, version - 1)
             is_first = version == start.snapshot
             tasks = changes.all_rows(rows=rows) if is_first else changes.tasks(rows=rows)
-            yield FeedUnit(Position(version + 1), tuple(tasks))
+            yield FeedUnit(Position(version + 1).after(snapshot), tuple(tasks))
 
     def partitions(self, start: Position, end: Position) -> list[InputPartition]:
         """Divide the changes between two positions."""

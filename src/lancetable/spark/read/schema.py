@@ -39,14 +39,18 @@ def open_version(place: TableRef) -> Snapshot:
 
     Raises:
         NotFoundError: there is no such table, version, tag or branch.
+        ConflictError: the table was removed and created again since the version was opened.
     """
-    return load(
+    snapshot = load(
         place.location,
         version=place.version,
         tag=place.tag,
         branch=place.branch,
         as_of=place.as_of,
     )
+    if place.id is not None:
+        place.id.check(snapshot, "this data frame was made; read it again")
+    return snapshot
 
 
 def request_for(
