@@ -1,4 +1,4 @@
-"""The data source ``lance``: what Spark asks of it, answered by the modules beside this one.
+"""The data source ``lance``, the entry point of Spark.
 
 Spark makes one source for each data frame or view and sends copies of it to the processes that plan
 and run queries. It keeps some of their answers and asks again for others, so a source that looked

@@ -1,6 +1,6 @@
-"""What does Spark see of a version before it reads any row: where it is, and its columns.
+"""Open a version and return its columns as Spark sees them, before any row is read.
 
-Processes that only ask for that do not load what reads files.
+Processes that need no more do not load the modules that read files.
 """
 
 import pyarrow as pa

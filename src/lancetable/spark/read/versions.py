@@ -1,7 +1,7 @@
-"""Which rows came with a version: what a stream of appended rows consists of.
+"""Find the rows that came with each version, for a stream of appended rows.
 
 A version that only moved rows or changed settings brings none. One that changed or deleted rows
-has no place in such a stream; whoever follows a table decides whether that is an error.
+has no place in such a stream: it is an error, or is skipped if the options say so.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ Offset = dict[str, Any]
 
 
 class Position(NamedTuple):
-    """How far a table was followed.
+    """The progress of a stream along the versions of a table.
 
     All versions before ``version`` are done, and of it the first ``done`` new fragments.
     ``snapshot`` is the version that the stream began with: all of its fragments count as new.
@@ -68,12 +68,12 @@ class Unit(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many rows it has, as far as the manifest knows."""
+        """The number of rows, as far as the manifest knows it."""
         return live_rows(self.fragment) or 0
 
     @property
     def bytes_(self) -> int:
-        """How large its files are, as far as the manifest knows."""
+        """The size of its files, as far as the manifest knows it."""
         return sum(file.size or 0 for file in self.fragment.files)
 
 
@@ -147,6 +147,6 @@ class Follower(NamedTuple):
         if self.skips_changes:
             return []
         raise ConflictError(
-            f"version {snapshot.version} {reason}, and this stream is one of appended rows; use "
-            "the option changes=skip to leave such versions out, or start behind it"
+            f"version {snapshot.version} {reason}, and this stream reads appended rows only; use "
+            "the option changes=skip to leave such versions out, or start the stream after it"
         )

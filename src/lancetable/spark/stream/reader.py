@@ -1,4 +1,4 @@
-"""How does Spark follow a table: each micro-batch reads the rows that came with some versions."""
+"""Follow a table as a stream: each micro-batch reads the rows that came with some versions."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -151,7 +151,7 @@ def first_position(follower: Follower, options: StreamOptions, last: int) -> Pos
 
 
 def first_version(place: TableRef, options: StreamOptions) -> int:
-    """Return the first version whose changes a read tells: the first of all if none is named."""
+    """Return the first version whose changes are read: the first of all if none is named."""
     follower = Follower(place.location, place.branch, skips_changes=False)
     position = first_position(follower, options, 1)
     return 1 if position.snapshot else position.version

@@ -1,4 +1,4 @@
-"""How do files that tasks have written become a version.
+"""Commit the files that tasks have written.
 
 This runs on the driver, once for each write. Files are removed when the commit is known to have
 failed, and never when its outcome is not known.

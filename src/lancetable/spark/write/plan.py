@@ -1,6 +1,6 @@
-"""What is going to be written, decided on the driver before any row is.
+"""Plan a write on the driver, before any row is written.
 
-The decision holds the schema with its field ids, so that all tasks write files of the same columns,
+The plan holds the schema with its field ids, so that all tasks write files of the same columns,
 and the version it was made on, so that the commit finds out what others did meanwhile.
 """
 
@@ -45,7 +45,7 @@ from lancetable.store import Store, TableLocation
 
 
 class Kind(enum.Enum):
-    """What becomes of the rows that are there."""
+    """The effect of a write on the table and its rows."""
 
     CREATE = "create"
     APPEND = "append"
@@ -73,7 +73,7 @@ class WritePlan:
 
     @property
     def target(self) -> WriteTarget:
-        """Where files go."""
+        """The store that takes the files."""
         return WriteTarget(self.store())
 
     def store(self) -> Store:
@@ -264,7 +264,7 @@ class Fitting:
 
 
 class TaskRows(NamedTuple):
-    """What one task wrote, and which of it does not match ``replaceWhere``."""
+    """The fragments of one task, and its rows that do not match ``replaceWhere``."""
 
     fragments: tuple[Fragment, ...] = ()
     unmatched: Unmatched | None = None
