@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Unpack
 from lancetable.operations.check.model import Level
 from lancetable.operations.check.repair import plan_repair
 from lancetable.operations.check.run import check
-from lancetable.operations.compact.options import CompactOptions, CompactResult, CompactSettings
+from lancetable.operations.compact.options import CompactOptions, CompactResult
 from lancetable.operations.compact.run import CompactRun, compact, foreseen, plan_for
+from lancetable.options import parse_options
 from lancetable.spark.errors import all_coded
 from lancetable.spark.runner import PATIENT, SparkRunner
 from lancetable.spark.table.base import BaseTable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lancetable.commit.snapshot import Snapshot
+    from lancetable.table.settings import CleanupSettings, CompactSettings
 
 _DONE = (
     "version bigint, numFragmentsRemoved bigint, numFragmentsAdded bigint, numRows bigint, "
@@ -92,13 +94,15 @@ class MaintainedTable(BaseTable):
 
     __slots__ = ()
 
-    def optimize(self, **settings: Unpack[CompactSettings]) -> LanceOptimizeBuilder:
+    def optimize(self, **settings: "Unpack[CompactSettings]") -> LanceOptimizeBuilder:
         """Describe a compaction, whose tasks run on workers.
 
         Args:
             **settings: as of :meth:`lancetable.Table.compact`, such as ``target_rows``.
         """
-        return LanceOptimizeBuilder(self.spark, self.snapshot, CompactOptions(**settings))
+        return LanceOptimizeBuilder(
+            self.spark, self.snapshot, parse_options(CompactOptions, settings)
+        )
 
     def vacuum(  # noqa: PLR0913 - each has a default
         self,
@@ -130,17 +134,19 @@ class MaintainedTable(BaseTable):
             removeDamaged: let versions go that cannot be read.
             filesPerSecond: how many files are removed in a second at most.
         """
-        done = self._core().maintenance.cleanup(
-            _hours(retentionHours),
-            keepLast,
-            dry_run=dryRun,
-            versions=versions,
-            unverified_after=_hours(unverifiedHours),
-            all_branches=allBranches,
-            clones=clones,
-            remove_damaged=removeDamaged,
-            files_per_second=filesPerSecond,
-        )
+        options: CleanupSettings = {
+            "keep_last": keepLast,
+            "versions": versions,
+            "all_branches": allBranches,
+            "clones": clones,
+            "remove_damaged": removeDamaged,
+            "files_per_second": filesPerSecond,
+        }
+        if retentionHours is not None:
+            options["older_than"] = timedelta(hours=retentionHours)
+        if unverifiedHours is not None:
+            options["unverified_after"] = timedelta(hours=unverifiedHours)
+        done = self._core().maintenance.cleanup(dry_run=dryRun, **options)
         return self._one_row(removed(done), REMOVED)
 
     def check(
@@ -201,7 +207,3 @@ class MaintainedTable(BaseTable):
         if not dryRun:
             plan.execute()
         return self._one_row(mended(plan, is_dry_run=dryRun), MENDED)
-
-
-def _hours(number: float | None) -> timedelta | None:
-    return None if number is None else timedelta(hours=number)
