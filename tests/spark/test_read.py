@@ -121,7 +121,7 @@ def test_columns_by_schema_and_by_option(spark, uri):
 def test_the_schema_reaches_the_scan(uri):
     source = LanceSource({"path": uri})
     reader = source.reader(StructType([StructField("id", LongType())]))
-    request = reader.reading.request(reader.snapshot.manifest.schema, 1)
+    request = reader.reader.request(reader.snapshot.manifest.schema, 1)
     assert request.columns == ("id",)
 
 

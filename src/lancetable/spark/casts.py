@@ -1,4 +1,4 @@
-"""How do batches change between the types of a table and those that Spark exchanges.
+"""Cast batches between the types of a table and those that Spark exchanges.
 
 The rules for casts without loss are those of every write. Here they are widened by what Spark
 makes necessary: numbers whose type Spark does not have are brought back with a check of every
@@ -23,7 +23,7 @@ _types = pa.types
 
 
 class Casts(NamedTuple):
-    """How the columns of a batch change; ``schema`` is what comes out."""
+    """The casts of the columns of a batch; ``schema`` is the result."""
 
     schema: pa.Schema
     steps: tuple[Step | None, ...]
@@ -49,7 +49,7 @@ def plan_read(source: pa.Schema, target: pa.Schema, nanoseconds: Nanoseconds) ->
     """Plan how batches of a scan become what Spark expects, column by column.
 
     Raises:
-        SchemaError: a column cannot be read as the type that is asked for.
+        SchemaError: a column cannot be read as the requested type.
     """
     planner = _ReadPlanner(nanoseconds)
     steps = [
@@ -58,7 +58,7 @@ def plan_read(source: pa.Schema, target: pa.Schema, nanoseconds: Nanoseconds) ->
     ]
     if planner.mismatches:
         listed = "; ".join(f"column {name!r} {reason}" for name, reason in planner.mismatches)
-        raise SchemaError(f"the schema that is asked for does not fit the table: {listed}")
+        raise SchemaError(f"the requested schema does not fit the table: {listed}")
     return Casts(target, tuple(steps))
 
 

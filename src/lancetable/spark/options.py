@@ -1,4 +1,4 @@
-"""What a user may say in options, and what it means.
+"""Parse the options of reads, writes and streams.
 
 Spark hands options over as texts whose names ignore case. They are parsed here, once, and checked:
 a name that is not known is refused, because a misspelled option would silently do nothing.
@@ -14,6 +14,7 @@ from lancetable.commit.location.locate import locate
 from lancetable.commit.versions.as_of import parse_time
 from lancetable.errors import InputError
 from lancetable.spark.type_names import parse_hints
+from lancetable.spark.version_id import VersionId
 from lancetable.store import TableLocation
 
 MiB = 1024 * 1024
@@ -23,35 +24,35 @@ SPARK_OWN = frozenset({"checkpointlocation", "queryname", "path", "paths"})
 
 
 class Vectors(enum.Enum):
-    """How lists of one length of numbers are shown: as arrays, or as their bytes."""
+    """The form of lists of one length of numbers: arrays, or their bytes."""
 
     ARRAY = "array"
     BINARY = "binary"
 
 
 class Blobs(enum.Enum):
-    """What blob columns hold."""
+    """The content of blob columns."""
 
     DESCRIPTIONS = "descriptions"
     BYTES = "bytes"
 
 
 class Nanoseconds(enum.Enum):
-    """What happens to a time that is finer than the microseconds of Spark."""
+    """The treatment of times that are finer than the microseconds of Spark."""
 
     ERROR = "error"
     TRUNCATE = "truncate"
 
 
 class Rounding(enum.Enum):
-    """Whether a double may be stored in a float column, which keeps fewer digits."""
+    """The treatment of doubles in a float column, which keeps fewer digits."""
 
     ERROR = "error"
     ALLOW = "allow"
 
 
 class CreateMode(enum.Enum):
-    """Whether a write may make a table, or may find one."""
+    """Rules for a write to a table that is missing, or that exists already."""
 
     AUTO = "auto"
     ERROR = "error"
@@ -59,9 +60,9 @@ class CreateMode(enum.Enum):
 
 
 class ChangeMode(enum.Enum):
-    """What becomes of versions that changed or deleted rows.
+    """The treatment of versions that changed or deleted rows.
 
-    A stream of appended rows fails or leaves them out; a feed tells all changes.
+    A stream of appended rows fails or leaves them out; a feed returns all changes.
     """
 
     ERROR = "error"
@@ -71,18 +72,20 @@ class ChangeMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableRef:
-    """Which table, and which version of it."""
+    """A table and a version of it."""
 
     location: TableLocation
     version: int | None = None
     tag: str | None = None
     branch: str | None = None
     as_of: str | None = None
+    id: VersionId | None = None
+    """The id of the version, once it was opened."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How a table is read."""
+    """Options of reads."""
 
     columns: tuple[str, ...] | None = None
     where: str | None = None
@@ -100,7 +103,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """How rows are written."""
+    """Options of writes."""
 
     create_mode: CreateMode = CreateMode.AUTO
     merge_schema: bool = False
@@ -121,7 +124,7 @@ class SinkOptions:
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """How a table is followed."""
+    """Options of streams that read a table."""
 
     starting_version: int | None = None
     starting_timestamp: str | None = None
@@ -134,7 +137,7 @@ class StreamOptions:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Everything that was said."""
+    """All options, parsed."""
 
     place: TableRef
     read: ReadOptions
@@ -195,11 +198,11 @@ def _names(_: str, text: str) -> tuple[str, ...]:
 
 
 def _time(name: str, text: str) -> str:
-    """Take a time with an offset: a source written in Python is not told the session's zone."""
+    """Take a time with an offset: a source written in Python does not know the session's zone."""
     if parse_time(text, f"option {name!r}").tzinfo is None:
         raise InputError(
-            f"option {name!r} is {text!r}, which names no offset, and Spark does not tell a source "
-            f"the time zone of the session; write it like '2026-01-31T12:00:00+00:00'"
+            f"option {name!r} is {text!r}, which names no offset, and the time zone of the session "
+            f"is not known to a data source; write it like '2026-01-31T12:00:00+00:00'"
         )
     return text
 
@@ -269,8 +272,8 @@ def parse_options(given: Mapping[str, str]) -> Options:
     path = options.get("path", "")
     if not path:
         raise InputError(
-            "the option 'path' is missing; say where the table is with .load(path) or "
-            ".save(path); tables of a catalog cannot be used, as Spark tells no path for them"
+            "the option 'path' is missing; give it with .load(path) or .save(path); "
+            "tables of a catalog cannot be used, because Spark passes no path for them"
         )
     storage = {
         name.removeprefix(STORAGE_PREFIX): text

@@ -1,4 +1,4 @@
-"""How do the steps of an operation run on the workers of Spark.
+"""Run the steps of an operation on the workers of Spark.
 
 Tasks travel inside the function that the workers run, one for each partition of a range of numbers;
 one small row comes back for each. That works in classic sessions and over Connect. Spark may run a
@@ -29,14 +29,14 @@ Result = TypeVar("Result")
 PATIENT = CommitOptions(deadline_seconds=3600)
 """Work on a cluster takes long, and is done again all the same when another writer came first."""
 WAVE = 256
-"""How many tasks are sent at a time; all of them travel with each."""
+"""The number of tasks that are sent at a time; each worker gets all of them."""
 _dumps: Callable[[object], bytes] = cloudpickle.dumps
 _RESULT = "id bigint, result binary"
 _ARROW = pa.schema([("id", pa.int64()), ("result", pa.binary())])
 
 
 class SparkRunner:
-    """Workers of a Spark session; ``progress`` is told how many tasks are done so far."""
+    """Workers of a Spark session; ``progress`` gets the number of finished tasks."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class SparkRunner:
 
 
 class _Work:
-    """What a worker does: run the step for the tasks whose numbers it is given."""
+    """Runs the step on a worker, for the tasks whose numbers it is given."""
 
     def __init__(self, step: bytes, payloads: list[bytes]) -> None:
         self._step = step

@@ -1,4 +1,4 @@
-"""The data source ``lance``: what Spark asks of it, answered by the modules beside this one.
+"""The data source ``lance``, the entry point of Spark.
 
 Spark makes one source for each data frame or view and sends copies of it to the processes that plan
 and run queries. It keeps some of their answers and asks again for others, so a source that looked
@@ -11,7 +11,6 @@ Planning a query starts a process that imports this module, so each way of use b
 # ruff: noqa: PLC0415
 
 from collections.abc import MutableMapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
@@ -21,6 +20,7 @@ from lancetable.errors import TableNotFoundError
 from lancetable.spark.errors import all_coded
 from lancetable.spark.options import ChangeMode, Options, TableRef, parse_options
 from lancetable.spark.read.schema import open_version, shown_schema
+from lancetable.spark.version_id import VersionId
 
 if TYPE_CHECKING:
     from lancetable.spark.read.feed import LanceChangesReader
@@ -93,9 +93,10 @@ class LanceSource(DataSource):
 
 
 def _pinned(place: TableRef) -> TableRef:
-    """Return the place with the number of its version; a table may be missing before a write."""
+    """Return the place with the id of its version; a table may be missing before a write."""
     try:
         snapshot = open_version(place)
     except TableNotFoundError:
         return place
-    return replace(place, version=snapshot.version, branch=snapshot.branch, tag=None, as_of=None)
+    id_ = VersionId.of(snapshot)
+    return TableRef(place.location, snapshot.version, branch=snapshot.branch, id=id_)

@@ -1,6 +1,6 @@
-"""How is a type of Arrow named that Spark does not have.
+"""Name the types of Arrow that Spark does not have.
 
-A name stands in the metadata of a Spark column under ``lance.type``, where a read puts it, or in
+A name is kept in the metadata of a Spark column under ``lance.type``, where a read puts it, or in
 the write option ``types``. It is used for columns that a table gets, and ignored for others.
 
 ========================  =====================================================

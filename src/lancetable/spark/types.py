@@ -1,4 +1,4 @@
-"""Which Spark type shows a column of a table, and which Arrow type carries a Spark type.
+"""Map the types of a table to those of Spark, and Spark types to the Arrow types that carry them.
 
 Spark knows fewer types than Arrow, so several Arrow types share one Spark type. What would be lost
 that way is noted in the metadata of the Spark column (see :mod:`lancetable.spark.type_names`),
@@ -35,7 +35,7 @@ from lancetable.spark.options import Vectors
 from lancetable.spark.type_names import TYPE_KEY, hinted_field, type_text
 
 MOST_DIGITS = 38
-"""How many digits a decimal of Spark can have."""
+"""The most digits of a decimal in Spark."""
 _VARIANT = {b"variant": b"true"}
 _types = pa.types
 
@@ -108,7 +108,7 @@ def _below(shown: st.DataType, is_nullable: bool) -> st.DataType:  # noqa: FBT00
 
 
 def is_vector(type_: pa.DataType) -> bool:
-    """Say whether values are lists of one length of numbers, which have a form as plain bytes."""
+    """Return whether values are lists of one length of numbers, which can be shown as bytes."""
     if not _types.is_fixed_size_list(type_):
         return False
     item = type_.value_type
@@ -170,7 +170,7 @@ def _nested(type_: pa.DataType, path: str, vectors: Vectors) -> st.DataType | No
 
 
 def is_list(type_: pa.DataType) -> bool:
-    """Say whether values are lists, of any length or of one."""
+    """Return whether values are lists, of any length or of one."""
     return bool(
         _types.is_list(type_) or _types.is_large_list(type_) or _types.is_fixed_size_list(type_)
     )

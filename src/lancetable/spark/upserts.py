@@ -1,4 +1,4 @@
-"""How are the micro-batches of a stream merged into a table, each of them once.
+"""Merge the micro-batches of a stream into a table, each of them once.
 
 ``stream.writeStream.foreachBatch(upsert(path, on=["id"]))`` updates the rows whose key is there and
 inserts the others. Spark repeats the last micro-batch after a failure: its number is recorded in
@@ -75,7 +75,7 @@ def upsert(  # noqa: PLR0913 - each has a default
         path: where the table is.
         on: the key columns.
         app_id: under which name the batches are recorded; the id of the query if it is left out,
-            which only a classic session tells. Keep it as long as the checkpoint.
+            which is known to classic sessions only. Keep it as long as the checkpoint.
         order_by: of several rows with one key in a micro-batch the one with the greatest value of
             this column counts; without it several are an error.
         evolves_schema: add the columns that the table lacks.

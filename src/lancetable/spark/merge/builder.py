@@ -1,4 +1,4 @@
-"""How is a merge said in Spark's habits: a condition with aliases, clauses, and a table of counts.
+"""Build a merge as Spark users know it: a condition with aliases, clauses, and a table of counts.
 
 The work is that of the core's merge; where rows meet is decided in ``merge_frame``.
 """
@@ -34,7 +34,7 @@ Values: TypeAlias = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """What the two sides are called in the texts of a merge."""
+    """The names of the two sides in the texts of a merge."""
 
     target: str
     source: str
@@ -66,7 +66,7 @@ def keys_of(condition: str, target: str) -> tuple[tuple[str, ...], Aliases]:
         if pair is None:
             raise InputError(
                 f"the merge condition {condition!r} must compare columns of the same name, such "
-                f"as '{target}.id = source.id', joined by AND; conditions of other kinds belong "
+                f"as '{target}.id = source.id', joined by AND; put other conditions "
                 "into the clauses"
             )
         one, other = pair

@@ -1,4 +1,4 @@
-"""Where do rows of a data frame meet those of a table: at the driver, or in a shuffle of Spark."""
+"""Merge the rows of a data frame at the driver, or in a shuffle of Spark."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
@@ -53,7 +53,7 @@ def merge_frame(
 
 
 def is_here(frame: "DataFrame", join: Join) -> bool:
-    """Say whether the rows of a frame come to the driver.
+    """Return whether the rows of a frame come to the driver.
 
     Raises:
         InputError: there is no such way to join.
@@ -64,10 +64,10 @@ def is_here(frame: "DataFrame", join: Join) -> bool:
 
 
 def _is_small(frame: "DataFrame") -> bool:
-    """Say whether Spark knows that a frame is small; a server does not tell."""
+    """Return whether Spark knows that a frame is small; over Connect it is unknown."""
     if is_connect(frame.sparkSession):
         return False
-    plan = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - nothing else tells it
+    plan = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - no public way
     return int(str(plan.stats().sizeInBytes())) <= _MOST_HERE
 
 

@@ -1,4 +1,4 @@
-"""How does Spark join the rows of a merge with those of the table: no side has to fit here.
+"""Join the rows of a merge with those of the table; neither side has to fit in the driver.
 
 ::
 
@@ -55,10 +55,10 @@ _dumps: Any = cloudpickle.dumps
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """How batches that Spark hands over get the types of the table."""
+    """The casts from batches of Spark to the types of the table."""
 
     carried: pa.Schema
-    """What Spark gives, up to names inside of lists and the time zone of the session."""
+    """The schema of Spark, up to names inside of lists and the time zone of the session."""
     casts: Casts
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""How do the keys of a table travel through Spark: in comparable form, with row addresses."""
+"""Send the keys of a table through Spark, in comparable form and with row addresses."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
-"""How does Spark read what versions changed: as rows with the kind of the change and its commit.
+"""Read the changes of versions in Spark: rows with the kind of the change and its commit.
 
-A read tells the changes of some versions at once. A stream tells those of a few versions in each
-micro-batch, and never cuts a version in two: both images of an update come together.
+A read returns the changes of some versions at once. A stream returns those of a few versions in
+each micro-batch, and never cuts a version in two: both images of an update come together.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,7 +46,7 @@ def feed_schema(snapshot: Snapshot, options: ReadOptions) -> StructType:
 
 @dataclass(frozen=True, slots=True)
 class FeedReader:
-    """What is read of the changes of a table: it can be sent to every task."""
+    """Reads changes of a table; it can be sent to every task."""
 
     reader: PartitionReader
 
@@ -57,7 +57,9 @@ class FeedReader:
             InputError: the feed cannot give what options ask for.
         """
         if self.reader.options.where is not None:
-            raise InputError("the option 'where' is not for changes; filter the data frame instead")
+            raise InputError(
+                "the option 'where' does not apply to changes; filter the data frame instead"
+            )
         inner = self._columns(snapshot)
         return Changes(snapshot, from_version, inner, ScanOptions())
 
@@ -131,7 +133,7 @@ class FeedUnit(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
+        """The number of rows."""
         return sum(task.rows for task in self.tasks)
 
     @property
@@ -160,7 +162,7 @@ class FeedFollower(NamedTuple):
             changes = self.feed.changes(snapshot, version - 1)
             is_first = version == start.snapshot
             tasks = changes.all_rows(rows=rows) if is_first else changes.tasks(rows=rows)
-            yield FeedUnit(Position(version + 1), tuple(tasks))
+            yield FeedUnit(Position(version + 1).after(snapshot), tuple(tasks))
 
     def partitions(self, start: Position, end: Position) -> list[InputPartition]:
         """Divide the changes between two positions."""

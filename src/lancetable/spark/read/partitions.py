@@ -1,4 +1,4 @@
-"""How is a version divided into what single tasks read.
+"""Divide a version into partitions, each read by one task.
 
 Small fragments are bundled and large ones are cut, so that a task reads about the wanted number of
 rows and bytes. A partition carries the description of its own fragments, not the whole manifest.

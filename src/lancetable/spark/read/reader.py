@@ -1,7 +1,7 @@
 """Read one version of a table in Spark.
 
 On the driver the version is divided into partitions. A task reads the rows of a partition window by
-window and only as they are asked for, so that a limit ends the work early.
+window and only on demand, so that a limit ends the work early.
 
 Filters of a query are left to Spark: no reader overrides ``pushFilters``. Spark keeps the read plan
 of pushed filters in the object that all queries of a data frame or view share, so that a filter of
@@ -37,7 +37,7 @@ from lancetable.spark.types import to_arrow
 
 @dataclass(frozen=True, slots=True)
 class PartitionReader:
-    """What is read of any part of a table: it can be sent to every task."""
+    """Reads any part of a table; it can be sent to every task."""
 
     schema: StructType
     options: ReadOptions
@@ -87,7 +87,7 @@ class PartitionReader:
         """Return how batches of a scan become those of Spark.
 
         Raises:
-            SchemaError: a column cannot be read as the type that is asked for.
+            SchemaError: a column cannot be read as the requested type.
         """
         known = set(planned.schema.names)
         source = pa.schema(

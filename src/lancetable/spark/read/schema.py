@@ -1,6 +1,6 @@
-"""What does Spark see of a version before it reads any row: where it is, and its columns.
+"""Open a version and return its columns as Spark sees them, before any row is read.
 
-Processes that only ask for that do not load what reads files.
+Processes that need no more do not load the modules that read files.
 """
 
 import pyarrow as pa
@@ -39,14 +39,18 @@ def open_version(place: TableRef) -> Snapshot:
 
     Raises:
         NotFoundError: there is no such table, version, tag or branch.
+        ConflictError: the table was removed and created again since the version was opened.
     """
-    return load(
+    snapshot = load(
         place.location,
         version=place.version,
         tag=place.tag,
         branch=place.branch,
         as_of=place.as_of,
     )
+    if place.id is not None:
+        place.id.check(snapshot, "this data frame was made; read it again")
+    return snapshot
 
 
 def request_for(

@@ -1,11 +1,11 @@
-"""Which rows came with a version: what a stream of appended rows consists of.
+"""Find the rows that came with each version, for a stream of appended rows.
 
 A version that only moved rows or changed settings brings none. One that changed or deleted rows
-has no place in such a stream; whoever follows a table decides whether that is an error.
+has no place in such a stream: it is an error, or is skipped if the options say so.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Append, Merge, Operation, Overwrite
@@ -13,6 +13,7 @@ from lancetable.commit.versions import load
 from lancetable.errors import ConflictError
 from lancetable.format.manifest import Fragment
 from lancetable.fragment.counts import live_rows
+from lancetable.spark.version_id import VersionId
 from lancetable.store import TableLocation
 
 _WITHOUT_ROWS = frozenset(
@@ -29,20 +30,33 @@ _WITHOUT_ROWS = frozenset(
 )
 
 
+Offset = dict[str, Any]
+"""The fields of a position, as JSON has them."""
+
+
 class Position(NamedTuple):
-    """How far a table was followed.
+    """The progress of a stream along the versions of a table.
 
     All versions before ``version`` are done, and of it the first ``done`` new fragments.
     ``snapshot`` is the version that the stream began with: all of its fragments count as new.
+    ``seen`` and ``made`` identify the last version that was read, if any was.
     """
 
     version: int
     done: int = 0
     snapshot: int = 0
+    seen: int = 0
+    made: str = ""
 
-    def offset(self) -> dict[str, int]:
+    def after(self, snapshot: Snapshot) -> "Position":
+        """Return the position with the id of a version that was read."""
+        seen, made = VersionId.of(snapshot)
+        return self._replace(seen=seen, made=made)
+
+    def offset(self) -> Offset:
         """Return it in the form that Spark keeps in its log."""
-        return self._asdict()
+        fields = self._asdict()
+        return fields if self.seen else {name: fields[name] for name in self._fields[:3]}
 
 
 class Unit(NamedTuple):
@@ -54,12 +68,12 @@ class Unit(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many rows it has, as far as the manifest knows."""
+        """The number of rows, as far as the manifest knows it."""
         return live_rows(self.fragment) or 0
 
     @property
     def bytes_(self) -> int:
-        """How large its files are, as far as the manifest knows."""
+        """The size of its files, as far as the manifest knows it."""
         return sum(file.size or 0 for file in self.fragment.files)
 
 
@@ -74,6 +88,19 @@ class Follower(NamedTuple):
         """Return the latest version."""
         return load(self.location, branch=self.branch)
 
+    def check(self, *positions: Position) -> Snapshot:
+        """Check that positions belong to this table; return its latest version.
+
+        Raises:
+            ConflictError: the table was removed and created again.
+        """
+        latest = self.latest()
+        for one in positions:
+            if one.seen:
+                since = f"version {one.seen} was read; start the query with a new checkpoint folder"
+                VersionId(one.seen, one.made).find(latest, self.branch, since)
+        return latest
+
     def units(self, start: Position, last: int) -> Iterator[Unit]:
         """Yield what is new after a position, up to a version.
 
@@ -86,7 +113,8 @@ class Follower(NamedTuple):
             first = start.done if version == start.version else 0
             new = self._new(snapshot, is_first=version == start.snapshot)
             for done, fragment in list(enumerate(new, 1))[first:]:
-                yield Unit(snapshot, fragment, Position(version, done, start.snapshot))
+                end = Position(version, done, start.snapshot).after(snapshot)
+                yield Unit(snapshot, fragment, end)
 
     def _new(self, snapshot: Snapshot, *, is_first: bool) -> list[Fragment]:
         if is_first:
@@ -119,6 +147,6 @@ class Follower(NamedTuple):
         if self.skips_changes:
             return []
         raise ConflictError(
-            f"version {snapshot.version} {reason}, and this stream is one of appended rows; use "
-            "the option changes=skip to leave such versions out, or start behind it"
+            f"version {snapshot.version} {reason}, and this stream reads appended rows only; use "
+            "the option changes=skip to leave such versions out, or start the stream after it"
         )

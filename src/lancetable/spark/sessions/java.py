@@ -1,4 +1,4 @@
-"""Which Java does a local Spark run on.
+"""Find the Java that a local Spark runs on.
 
 Spark starts the Java that JAVA_HOME names, or else the one on the path, and asks it for a module
 that small runtimes lack. Such a runtime serves all the same when that one argument is left out:

@@ -1,4 +1,4 @@
-"""How does one get a local Spark session that starts quickly and keeps quiet."""
+"""Start a local Spark session quickly and with little output."""
 
 import atexit
 import logging
@@ -40,7 +40,7 @@ appender.stderr.layout.type = PatternLayout
 logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
 logger.repl.level = off
 """
-"""What fails reaches the caller as an error. Spark takes a file without an appender for none, and
+"""Failures reach the caller as errors. Spark takes a file without an appender for none, and
 announces the level of the second logger unless it is that of the first."""
 
 

@@ -1,6 +1,6 @@
-"""How far is Spark: the tasks of its running stages, shown while a block of code runs.
+"""Show the progress of Spark while a block of code runs: the tasks of its running stages.
 
-A classic session is asked again and again by a thread; a session over Connect tells by itself.
+A thread polls a classic session; a session over Connect reports its progress by itself.
 """
 
 import sys
@@ -21,7 +21,7 @@ _PAUSE = 0.2
 
 
 class Observer(Protocol):
-    """Is told how many tasks are done, and how many are known."""
+    """Takes the number of finished tasks and that of all known ones."""
 
     def __call__(self, done: int, total: int) -> None:
         """Take note."""

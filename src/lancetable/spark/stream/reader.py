@@ -1,4 +1,4 @@
-"""How does Spark follow a table: each micro-batch reads the rows that came with some versions."""
+"""Follow a table as a stream: each micro-batch reads the rows that came with some versions."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -16,7 +16,7 @@ from lancetable.spark.options import ChangeMode, Options, StreamOptions, TableRe
 from lancetable.spark.read.feed import FeedFollower, FeedPartition, FeedReader, FeedUnit
 from lancetable.spark.read.partitions import LancePartition, divide
 from lancetable.spark.read.reader import PartitionReader
-from lancetable.spark.read.versions import Follower, Position, Unit
+from lancetable.spark.read.versions import Follower, Offset, Position, Unit
 
 if TYPE_CHECKING:
     from lancetable.commit.snapshot import Snapshot
@@ -53,18 +53,23 @@ class LanceStreamReader(DataSourceStreamReader, _AvailableNow):
             self.feed = FeedFollower(self.follower, FeedReader(reader))
         self.last: int | None = None
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """Return where a new query begins."""
-        return first_position(self.follower, self.options, self._last()).offset()
+        latest = self.follower.latest()
+        position = first_position(self.follower, self.options, self._last(latest))
+        if position.snapshot == latest.version:
+            position = position.after(latest)
+        return position.offset()
 
     def latestOffset(  # noqa: N802
         self,
-        start: dict[str, int] | None = None,
+        start: Offset | None = None,
         limit: object = None,
-    ) -> dict[str, int]:
+    ) -> Offset:
         """Return where the next micro-batch ends."""
         position = Position(**(start or self.initialOffset()))
-        units = (self.feed or self.follower).units(position, self._last())
+        last = self._last(self.follower.check(position))
+        units = (self.feed or self.follower).units(position, last)
         wanted = StreamOptions() if _takes_all(limit) else self.options
         return _end(position, units, wanted).offset()
 
@@ -83,13 +88,14 @@ class LanceStreamReader(DataSourceStreamReader, _AvailableNow):
         """Note the version that is the last to be read."""
         self.last = self.follower.latest().version
 
-    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
+    def reportLatestOffset(self) -> Offset:  # noqa: N802
         """Return the latest version, for the progress that Spark shows."""
         return Position(self.follower.latest().version).offset()
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Divide what is new between two positions."""
         first, last = Position(**start), Position(**end)
+        self.follower.check(first, last)
         if self.feed is not None:
             return self.feed.partitions(first, last)
         versions: dict[int, tuple[Snapshot, list[Fragment]]] = {}
@@ -115,8 +121,8 @@ class LanceStreamReader(DataSourceStreamReader, _AvailableNow):
         elif isinstance(partition, LancePartition):
             yield from self.reader.batches(partition)
 
-    def _last(self) -> int:
-        return self.follower.latest().version if self.last is None else self.last
+    def _last(self, latest: "Snapshot") -> int:
+        return latest.version if self.last is None else self.last
 
 
 def first_position(follower: Follower, options: StreamOptions, last: int) -> Position:
@@ -145,7 +151,7 @@ def first_position(follower: Follower, options: StreamOptions, last: int) -> Pos
 
 
 def first_version(place: TableRef, options: StreamOptions) -> int:
-    """Return the first version whose changes a read tells: the first of all if none is named."""
+    """Return the first version whose changes are read: the first of all if none is named."""
     follower = Follower(place.location, place.branch, skips_changes=False)
     position = first_position(follower, options, 1)
     return 1 if position.snapshot else position.version

@@ -1,4 +1,4 @@
-"""How does Spark write a stream: each micro-batch becomes a version, exactly once.
+"""Write a stream: each micro-batch becomes a version, exactly once.
 
 Spark repeats the last micro-batch after a failure, with the same number. The number is recorded in
 the version together with the id of the query, and a batch that is found there is not written again.
@@ -45,8 +45,8 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
 def query_id(checkpoint: str | None) -> str:
     """Return the id of the query that owns a checkpoint folder.
 
-    The folder's name would not do: whoever empties it begins a new query, whose batches count from
-    zero again.
+    The name of the folder is not enough: a query that starts in an emptied folder is a new one, and
+    counts its batches from zero again.
 
     Raises:
         InputError: it cannot be found out.

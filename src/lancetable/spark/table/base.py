@@ -1,4 +1,4 @@
-"""What is a table to Spark: a session, a place and a branch."""
+"""Base of the table class: a session, a location and a branch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class BaseTable:
 
 
 def frame_of(spark: "SparkSession", rows: pa.Table) -> "DataFrame":
-    """Return what the core tells as a data frame; Spark has no unsigned numbers."""
+    """Return a result of the core as a data frame; Spark has no unsigned numbers."""
     schema = pa.schema(
         [
             one.with_type(pa.int64()) if pa.types.is_unsigned_integer(one.type) else one

@@ -1,4 +1,4 @@
-"""How is a table made without rows: a builder of its columns and settings."""
+"""Create a table without rows, from its columns and settings."""
 
 # ruff: noqa: N802 - the names are those PySpark users know
 
@@ -32,7 +32,7 @@ class LanceTableBuilder:
     stable_row_ids: bool = False
 
     def location(self, path: str) -> "LanceTableBuilder":
-        """Say where the table will be."""
+        """Set the path of the table."""
         return replace(self, path=path)
 
     def addColumn(
@@ -73,7 +73,7 @@ class LanceTableBuilder:
             SchemaError: a column cannot be stored.
         """
         if self.path is None:
-            raise InputError("say where the table will be, with location(path)")
+            raise InputError("the path of the table is missing; set it with location(path)")
         schema: pa.Schema = to_table(StructType(list(self.fields)), {})
         table = create_table(
             self.path,

@@ -1,4 +1,4 @@
-"""What keeps a table healthy: fewer fragments, fewer files, no damage."""
+"""Maintain a table: compact fragments, remove files, verify and repair."""
 
 # ruff: noqa: N802, N803 - the names are those PySpark users know
 
@@ -60,7 +60,7 @@ class LanceOptimizeBuilder:
         return self._execute(self.options)
 
     def executeZOrderBy(self, *columns: str) -> "DataFrame":
-        """Write all fragments anew, with the rows of each sorted by several columns alike."""
+        """Rewrite all fragments, with the rows of each clustered by several columns."""
         return self._execute(replace(self.options, z_order_by=columns))
 
     def _execute(self, options: CompactOptions) -> "DataFrame":
@@ -113,7 +113,7 @@ class MaintainedTable(BaseTable):
         removeDamaged: bool = False,
         filesPerSecond: float | None = None,
     ) -> "DataFrame":
-        """Remove old versions, and files that no version needs; unless told otherwise only tell it.
+        """Remove old versions, and files that no version needs; a dry run by default.
 
         Tagged versions, those where branches begin and those in use stay. A stream that is stopped
         for longer than versions are kept cannot go on from where it was.
@@ -124,7 +124,7 @@ class MaintainedTable(BaseTable):
             keepLast: how many of the newest versions stay at least.
             versions: remove exactly these versions instead.
             unverifiedHours: the age from which on files go that no version ever named; 7 days when
-                left out. They may belong to a writer at work.
+                left out. They may belong to a running write.
             allBranches: clean the histories of all branches, not only this one.
             clones: addresses of shallow clones of this table; what they need stays.
             removeDamaged: let versions go that cannot be read.
@@ -179,7 +179,7 @@ class MaintainedTable(BaseTable):
         revive: bool = False,
         journal: str | None = None,
     ) -> "DataFrame":
-        """Make a version without what is broken; unless told otherwise only tell what it loses.
+        """Make a version without what is broken; by default report only what it would lose.
 
         No file is touched: the old versions stay as they are, and can be repaired in another way.
 

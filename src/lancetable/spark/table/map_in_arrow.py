@@ -1,4 +1,4 @@
-"""How does a function get the rows of a table without a way through the JVM.
+"""Apply a function to the rows of a table without sending them through the JVM.
 
 Partitions travel inside the function that the workers run, one for each partition of a range of
 numbers. A worker reads the rows and hands them to the function in the same process.
@@ -51,7 +51,7 @@ def fused(
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a worker does: read partitions and call the function."""
+    """Reads partitions on a worker and calls the function."""
 
     payloads: list[bytes]
     reader: PartitionReader

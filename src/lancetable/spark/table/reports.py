@@ -1,4 +1,4 @@
-"""In which columns is told what a table is, what became of it, and what an operation did."""
+"""Columns and rows of the reports on a table, its history, and the results of operations."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -74,7 +74,7 @@ MENDED = (
 Row = tuple[object, ...]
 
 
-def told(entry: HistoryEntry) -> Row:
+def history_row(entry: HistoryEntry) -> Row:
     """Return a row of the history."""
     effect = entry.effect
     metrics = {

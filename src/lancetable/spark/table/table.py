@@ -82,7 +82,7 @@ class LanceTable(VersionedTable, MaintainedTable):
 
     @classmethod
     def isLanceTable(cls, spark: "SparkSession", path: str) -> bool:
-        """Say whether there is a table at a path."""
+        """Return whether there is a table at a path."""
         try:
             load(locate(path))
         except TableNotFoundError:
@@ -113,7 +113,7 @@ class LanceTable(VersionedTable, MaintainedTable):
     ) -> "DataFrame":
         """Return the rows of the latest version as a data frame.
 
-        Spark tells a source written in Python neither the columns nor the filters of a query: what
+        Spark passes a source written in Python neither the columns nor the filters of a query: what
         is chosen here is not read at all.
 
         Args:

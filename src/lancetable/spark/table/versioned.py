@@ -1,4 +1,4 @@
-"""What can be done with the versions of a table: naming them, branching off, looking back."""
+"""Work with the versions of a table: tags, branches, history and changes."""
 
 # ruff: noqa: N802 - the names are those PySpark users know
 
@@ -24,7 +24,7 @@ from lancetable.spark.table.reports import (
     LanceInspection,
     described,
     different,
-    told,
+    history_row,
 )
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class VersionedTable(BaseTable):
 
     @property
     def inspect(self) -> LanceInspection:
-        """What the latest version consists of, as data frames."""
+        """The parts of the latest version, as data frames."""
         return LanceInspection(self.spark, self._core)
 
     def _on_branch(self, name: str) -> Self:
@@ -77,9 +77,9 @@ class VersionedTable(BaseTable):
         return self._read(last, options)
 
     def diff(self, fromVersion: int, toVersion: int | None = None) -> "DataFrame":  # noqa: N803
-        """Return one row that tells how two versions differ: columns, rows, fragments, files.
+        """Return one row with the differences of two versions: columns, rows, fragments, files.
 
-        Only metadata is looked at; ``changes`` tells which rows changed.
+        Only metadata is read; ``changes`` returns the changed rows.
 
         Args:
             fromVersion: the version to start from.
@@ -146,7 +146,7 @@ class VersionedTable(BaseTable):
 
     def history(self, limit: int | None = None) -> "DataFrame":
         """Return the versions that are kept and what each did, latest first."""
-        rows = [told(one) for one in read_history(self.snapshot(), limit=limit)]
+        rows = [history_row(one) for one in read_history(self.snapshot(), limit=limit)]
         return self.spark.createDataFrame(rows, TOLD)
 
     def detail(self) -> "DataFrame":

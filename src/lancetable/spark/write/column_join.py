@@ -1,4 +1,4 @@
-"""How do columns of a data frame become columns of a table: no side has to fit here.
+"""Add columns of a data frame to a table; neither has to fit in the memory of the driver.
 
 ::
 

@@ -1,17 +1,18 @@
-"""How do files that tasks have written become a version.
+"""Commit the files that tasks have written.
 
 This runs on the driver, once for each write. Files are removed when the commit is known to have
 failed, and never when its outcome is not known.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lancetable.commit.committer import commit, create
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Overwrite
 from lancetable.commit.versions import load
-from lancetable.errors import ConflictError, ExistsError, TableNotFoundError, VersionNotFoundError
+from lancetable.errors import ConflictError, ExistsError, TableNotFoundError
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.writer import remove_fragments
@@ -26,7 +27,7 @@ from lancetable.operations.rows.unmatched import refuse_unmatched
 from lancetable.operations.uncommitted import has_columns
 from lancetable.scan.request import parse_where
 from lancetable.spark.write.idempotent import Mark, is_done
-from lancetable.spark.write.plan import Kind, TaskRows, WritePlan, on_new_base
+from lancetable.spark.write.plan import Kind, TaskRows, WritePlan
 
 
 def commit_rows(
@@ -41,7 +42,8 @@ def commit_rows(
     A stream goes on for a long time: it needs the columns it began with, whatever else others do.
 
     Raises:
-        ConflictError: others changed what the write builds on.
+        ConflictError: others changed what the write builds on, or removed the table and created it
+            again.
         ExistsError: others made the table meanwhile, with other columns.
         InputError: new rows do not match ``replaceWhere``; nothing was written.
         UnknownOutcomeError: the version may be there or not; all files stay.
@@ -49,11 +51,11 @@ def commit_rows(
     properties = {} if mark is None else mark.properties()
     options = plan.commit_options(properties)
     kept = [fragment for one in written for fragment in one.fragments]
-    latest = _latest(plan)
-    if mark is not None and latest is not None and is_done(latest, mark):
-        remove_fragments(kept, plan.target)
-        return None
     with keep_or_remove(kept, plan.target):
+        latest = _latest(plan)
+        if mark is not None and latest is not None and is_done(latest, mark):
+            remove_fragments(kept, plan.target)
+            return None
         refuse_unmatched(
             (one.unmatched for one in written),
             plan.options.replace_where or "",
@@ -61,10 +63,9 @@ def commit_rows(
         )
         if latest is None or plan.kind is Kind.CREATE:
             return _create(plan, kept, options)
-        if is_stream:
-            plan = on_new_base(plan, plan.kind, latest.version)
+        base = _base(plan, latest)
         return repeat(
-            _base(plan, latest), lambda now: _attempt(plan, now, kept, options), options
+            latest if is_stream else base, lambda now: _attempt(plan, now, kept, options), options
         ).version
 
 
@@ -79,12 +80,10 @@ def _latest(plan: WritePlan) -> Snapshot | None:
 
 def _base(plan: WritePlan, latest: Snapshot) -> Snapshot:
     """Return the version that the write was planned on; the latest when it was cleaned away."""
-    if plan.base_version == latest.version:
+    if plan.base is None:
         return latest
-    try:
-        return load(plan.location, version=plan.base_version, branch=plan.branch)
-    except VersionNotFoundError:
-        return latest
+    since = "this write was planned; nothing was changed, write the rows again"
+    return plan.base.find(latest, plan.branch, since) or latest
 
 
 def _create(plan: WritePlan, fragments: list[Fragment], options: CommitOptions) -> int:
@@ -102,7 +101,7 @@ def _create(plan: WritePlan, fragments: list[Fragment], options: CommitOptions) 
             raise
         # Another write made the same table, or an earlier batch of this stream did.
         kind = Kind.OVERWRITE if plan.overwrites else Kind.APPEND
-        moved = on_new_base(plan, kind, latest.version)
+        moved = replace(plan, kind=kind)
         return repeat(latest, lambda now: _attempt(moved, now, fragments, options), options).version
     return made.snapshot.version
 

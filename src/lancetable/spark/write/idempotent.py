@@ -1,4 +1,4 @@
-"""How is a write that Spark repeats told from a new one.
+"""Recognize a write that Spark repeats.
 
 A write that has a mark records it in the transaction of its version, so that both come about
 together. Before a commit the latest mark of the same application is looked for, back through the
@@ -18,7 +18,7 @@ VERSION = "lancetable.txn_version"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Who writes, and the number of the write, which grows from one to the next."""
+    """The id of an application and the number of its write, which grows with each write."""
 
     app_id: str
     version: int
@@ -29,7 +29,7 @@ class Mark:
 
 
 def is_done(latest: Snapshot, mark: Mark) -> bool:
-    """Say whether a write with this mark, or a later one, is a version already."""
+    """Return whether a write with this mark, or a later one, is a version already."""
     found = last_version(latest, mark.app_id)
     return found is not None and found >= mark.version
 

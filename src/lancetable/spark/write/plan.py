@@ -1,12 +1,12 @@
-"""What is going to be written, decided on the driver before any row is.
+"""Plan a write on the driver, before any row is written.
 
-The decision holds the schema with its field ids, so that all tasks write files of the same columns,
+The plan holds the schema with its field ids, so that all tasks write files of the same columns,
 and the version it was made on, so that the commit finds out what others did meanwhile.
 """
 
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
@@ -40,11 +40,12 @@ from lancetable.scan.request import parse_where
 from lancetable.spark.casts import plan_write
 from lancetable.spark.options import CreateMode, Options, Rounding, SinkOptions, TableRef
 from lancetable.spark.types import to_arrow, to_table
+from lancetable.spark.version_id import VersionId
 from lancetable.store import Store, TableLocation
 
 
 class Kind(enum.Enum):
-    """What becomes of the rows that are there."""
+    """The effect of a write on the table and its rows."""
 
     CREATE = "create"
     APPEND = "append"
@@ -61,7 +62,8 @@ class WritePlan:
     overwrites: bool
     location: TableLocation
     branch: str | None
-    base_version: int
+    base: VersionId | None
+    """The version it was made on; a new table has none."""
     schema: Schema
     new_columns: pa.Schema
     write: WriteOptions
@@ -71,7 +73,7 @@ class WritePlan:
 
     @property
     def target(self) -> WriteTarget:
-        """Where files go."""
+        """The store that takes the files."""
         return WriteTarget(self.store())
 
     def store(self) -> Store:
@@ -102,15 +104,14 @@ def plan_writing(options: Options, schema: StructType, *, overwrite: bool) -> Wr
     if snapshot is None:
         place.location.open().require_atomic_creation()
         made = _prepared_new(schema, sink)
-        kind, base = Kind.CREATE, 0
+        kind = Kind.CREATE
         new_schema, write = made.schema, made.options
     elif overwrite and sink.replace_where is None:
         made = _prepared_overwrite(snapshot, schema, sink)
-        kind, base = Kind.OVERWRITE, snapshot.version
+        kind = Kind.OVERWRITE
         new_schema, write = made.schema, made.options
     else:
         kind = Kind.REPLACE if overwrite else Kind.APPEND
-        base = snapshot.version
         check_rows_stay(snapshot.manifest, "add rows")
         write = table_options(snapshot.manifest, _write_options(sink))
         new_schema = _grown(snapshot, schema, sink, write)
@@ -121,7 +122,7 @@ def plan_writing(options: Options, schema: StructType, *, overwrite: bool) -> Wr
         overwrite,
         place.location,
         place.branch,
-        base,
+        None if snapshot is None else VersionId.of(snapshot),
         new_schema,
         to_table(_nullable(schema), sink.types),
         write,
@@ -263,7 +264,7 @@ class Fitting:
 
 
 class TaskRows(NamedTuple):
-    """What one task wrote, and which of it does not match ``replaceWhere``."""
+    """The fragments of one task, and its rows that do not match ``replaceWhere``."""
 
     fragments: tuple[Fragment, ...] = ()
     unmatched: Unmatched | None = None
@@ -287,8 +288,3 @@ def write_batches(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> TaskRow
         return TaskRows(tuple(fragments))
     with keep_or_remove(fragments, plan.target):
         return TaskRows(tuple(fragments), find_unmatched(plan.checked, fragments, where))
-
-
-def on_new_base(plan: WritePlan, kind: Kind, version: int) -> WritePlan:
-    """Return the plan as it is for a later version with the same columns."""
-    return replace(plan, kind=kind, base_version=version)

@@ -1,4 +1,4 @@
-"""How does Spark write a table: tasks write files, the driver makes them a version."""
+"""Write a table from Spark: tasks write files, the driver makes them a version."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from lancetable.spark.write.plan import TaskRows, WritePlan, write_batches
 
 @dataclass(frozen=True)
 class LanceMessage(WriterCommitMessage):
-    """What one task wrote."""
+    """The message of one task about what it wrote."""
 
     written: TaskRows
 
