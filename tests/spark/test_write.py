@@ -199,6 +199,18 @@ def test_replace_where_does_not_search_again_by_names_that_changed(spark, path):
     assert len(data_files(path)) == 1
 
 
+def test_replace_where_is_refused_if_its_version_is_gone_after_a_rename(path):
+    table = lancetable.create_table(path, pa.table({"id": [1, 2]}))
+    plan = planned(path, overwrite=True, replaceWhere="id = 2")
+    message = task(plan, [2])
+    table.rename_column("id", "other")
+    max((Path(path) / "_versions").glob("*.manifest")).unlink()
+    with pytest.raises(ConflictError, match="another writer renamed columns"):
+        LanceWriter(plan).commit([message])
+    assert values(path, "other") == [1, 2]
+    assert len(data_files(path)) == 1
+
+
 def test_a_write_with_a_mark_is_done_once(spark, path):
     for number, expected in ((1, 3), (1, 3), (2, 6), (1, 6), (2, 6)):
         write(spark.range(3), path, txnAppId="job", txnVersion=number)
