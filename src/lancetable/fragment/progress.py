@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class WriteProgress:
-    """What a write has written so far."""
+    """The progress of a write so far."""
 
     rows: int = 0
     bytes: int = 0
@@ -59,7 +59,7 @@ class RunningTotal:
 
 
 def is_raised_by_callback(error: BaseException) -> bool:
-    """Say whether an exception came out of the callback of a write."""
+    """Return whether an exception came out of the callback of a write."""
     step = error.__traceback__
     while step is not None and step.tb_frame.f_code is not RunningTotal.__call__.__code__:
         step = step.tb_next
