@@ -1,4 +1,4 @@
-"""Where do the payloads of blob columns go when a data file is written?
+"""Write the payloads of blob columns when a data file is written.
 
 Payloads leave the rows before pages are made: the file, or a side file, gets the bytes, the column
 keeps a descriptor. In the first generation every payload goes into the data file itself. In the
@@ -101,7 +101,7 @@ def _second(field: pa.Field) -> pa.Field:
 
 @lru_cache(maxsize=4096)
 def has_blobs(field: Field) -> bool:
-    """Say whether there are payloads at or below a field."""
+    """Return whether there are payloads at or below a field."""
     return any(part.is_blob for part in field.walk())
 
 

@@ -1,4 +1,4 @@
-"""Which columns of a file name few values often, and their rows as they are stored."""
+"""Columns of a file with few distinct values, and their rows as they are stored."""
 
 from typing import TypeAlias
 
@@ -22,7 +22,7 @@ CodedChunk: TypeAlias = pa.Array | Coded
 
 
 def has_codes(reader: FileReader, field: Field) -> bool:
-    """Say whether pages of a field hold codes or runs in place of a value for each row."""
+    """Return whether pages of a field hold codes or runs in place of a value for each row."""
     plans = [] if reader.version == V2_0 else reader.plans_of(field)
     return len(plans) == 1 and _is_coded(plans[0])
 

@@ -59,7 +59,7 @@ class LeafCards:
             record.rows, record.first_row = page.rows, page.first_row
 
     def ask(self, index: int) -> None:
-        """Have the page's own tables read from the disk."""
+        """Start reading the page's own tables from the disk."""
         for number, buffer in enumerate(self._plan.column.pages[index].buffers):
             if number != VALUES and buffer.size <= MOST_ASKED:
                 will_need(self._file, *buffer.whole())
@@ -192,7 +192,7 @@ class FileGather:
 
 
 def is_gatherable(field: Field) -> bool:
-    """Say whether the leaves of a field are of kinds that can be gathered."""
+    """Return whether the leaves of a field are of kinds that can be gathered."""
     return all(sight.gather is not None for sight in sights_of(field))
 
 

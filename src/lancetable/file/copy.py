@@ -59,7 +59,7 @@ class StoredFile:
         return self._footer.version
 
     def holds(self, field: Field) -> bool:
-        """Say whether the file has all of a top-level column, of the same types throughout."""
+        """Return whether the file has all of a top-level column, of the same types throughout."""
         if self._footer.buffers != 1 or any(part.is_blob for part in field.walk()):
             return False
         owners = list(column_owners(field, self.version))
@@ -104,13 +104,13 @@ def _described(descriptor: bytes) -> tuple[int, Schema]:
 
 @lru_cache(maxsize=4096)
 def _are_alike(field: Field, schema: Schema) -> bool:
-    """Say whether a file describes all of a column as the table does."""
+    """Return whether a file describes all of a column as the table does."""
     stored = {one.id: one for one in schema.walk()}
     return all(_is_alike(part, stored.get(part.id)) for part in field.walk())
 
 
 def _is_alike(field: Field, stored: Field | None) -> bool:
-    """Say whether a file describes a part of a column as the table does."""
+    """Return whether a file describes a part of a column as the table does."""
     if stored is None or stored.logical_type != field.logical_type:
         return False
     if field.is_packed != stored.is_packed or len(field.children) != len(stored.children):
@@ -136,7 +136,7 @@ def owners_of(schema: Schema, version: FileVersion) -> list[tuple[Field, list[Ow
 
 
 def holds_lists_in_structs(field: Field) -> bool:
-    """Say whether a column has a struct with a list somewhere in it."""
+    """Return whether a column has a struct with a list somewhere in it."""
     structs = [one for one in field.walk() if one.logical_type == "struct" and not one.is_packed]
     return any(below.logical_type in LISTS for one in structs for below in one.walk())
 

@@ -1,4 +1,4 @@
-"""Where in which file did it go wrong? One clear error for whatever damaged bytes cause."""
+"""Turn any error that damaged bytes cause into one that names the file and the place."""
 
 import pyarrow as pa
 

@@ -33,7 +33,7 @@ class _Place(NamedTuple):
 
 
 def can_read_together(file: FileReader) -> bool:
-    """Say whether the pages of a file may be joined with those of others."""
+    """Return whether the pages of a file may be joined with those of others."""
     return file.version != V2_0 and file.file.is_mapped
 
 

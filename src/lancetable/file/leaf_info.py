@@ -1,4 +1,4 @@
-"""Which columns of a data file hold a field?
+"""Find the columns of a data file that hold a field.
 
 From 2.1 on only leaves own columns: primitives (lists of fixed size included), packed structs,
 blobs and structs without fields. In 2.0 every struct and list owns one too, before its children.
@@ -38,7 +38,7 @@ class Leaf(NamedTuple):
 
 
 def owns_column(field: Field) -> bool:
-    """Say whether the field is a leaf of the column tree."""
+    """Return whether the field is a leaf of the column tree."""
     return not field.children or field.is_blob or field.is_packed
 
 
@@ -89,7 +89,7 @@ def column_owners(field: Field, version: FileVersion) -> Iterator[Field]:
 
 
 class Sight(NamedTuple):
-    """What can be said of a leaf before any file is opened; packed structs have no kind yet."""
+    """The properties of a leaf known before any file is opened; packed structs have no kind yet."""
 
     leaf: Leaf
     kind: Kind | None

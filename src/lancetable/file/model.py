@@ -1,4 +1,4 @@
-"""What a data file says about itself before any value is decoded."""
+"""The metadata of a data file, known before any value is decoded."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""How does a version of the format turn the rows of a column into pages?
+"""Encode the rows of a column as pages, for each version of the format.
 
 From 2.1 on every leaf makes pages of its own; in 2.0 every struct and list makes one too. The
 writer asks once, by version, and then only knows this contract.
@@ -54,7 +54,7 @@ def page_builder(version: FileVersion) -> Callable[[Field], PageBuilder]:
 
 
 class _Wish(NamedTuple):
-    """What was asked for the encoding of a leaf, and what is remembered between its pages."""
+    """The encoding options of a leaf, and the state kept between its pages."""
 
     knobs: Knobs
     coder: TextCoder

@@ -31,7 +31,7 @@ FindExternal: TypeAlias = Callable[[int, str], tuple[Store, str]]
 
 
 class Payload(NamedTuple):
-    """Where one payload is."""
+    """The place of one payload."""
 
     file: ReadableFile
     position: int
@@ -39,7 +39,7 @@ class Payload(NamedTuple):
 
 
 class PayloadPlaces(NamedTuple):
-    """Where the payloads of a data file may be."""
+    """The places where payloads of a data file may be."""
 
     store: Store
     path: str

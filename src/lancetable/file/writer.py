@@ -28,7 +28,7 @@ _PADDING = bytes(ALIGNMENT)
 
 @dataclass(frozen=True, slots=True)
 class FileWriteOptions:
-    """How much of a column makes a page, and how much of all columns may wait for theirs."""
+    """Sizes of pages, and of the data of all columns buffered before it is written."""
 
     page_bytes: int = 8 * 1024 * 1024
     pending_bytes: int = 512 * 1024 * 1024

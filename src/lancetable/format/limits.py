@@ -29,7 +29,7 @@ NO_LIMIT = sys.maxsize
 
 
 class ReadLimits(NamedTuple):
-    """How many bytes reading a table may take, for :func:`set_limits`."""
+    """Limits of the bytes that reading a table may take, for :func:`set_limits`."""
 
     max_open_bytes: int = NO_LIMIT
     """Bytes of a manifest file, a deletion or row id file, or the metadata of a data file."""

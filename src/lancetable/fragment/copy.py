@@ -56,7 +56,7 @@ class _Stored(NamedTuple):
 
 
 class CopyTarget(NamedTuple):
-    """What the copied files are like, and where they go."""
+    """The form of the copied files, and their destination."""
 
     schema: Schema
     version: FileVersion
@@ -97,7 +97,7 @@ def copy_fragments(
 
 
 def _agree_on_structs(stored: Sequence[_Stored], layout: _Layout) -> bool:
-    """Say whether all pages of a column of structs of lists agree on what may be null."""
+    """Return whether all pages of a column of structs of lists agree on what may be null."""
     owners = [one for field, each in layout if holds_lists_in_structs(field) for one in each]
     for owner, _ in owners:
         pages = (page for one in stored for page in one.columns[owner.id].pages)
@@ -107,7 +107,7 @@ def _agree_on_structs(stored: Sequence[_Stored], layout: _Layout) -> bool:
 
 
 def _is_tiny(fragment: Fragment) -> bool:
-    """Say whether the pages of a fragment are too small, without looking at them."""
+    """Return whether the pages of a fragment are too small, without looking at them."""
     columns = sum(len(file.fields) for file in fragment.files)
     size = sum(file.size or 0 for file in fragment.files)
     return fragment.physical_rows < LEAST_PAGE_ROWS and size < LEAST_PAGE_BYTES * columns
@@ -144,7 +144,7 @@ def _copied(source: Source, stored: Sequence[_Stored], wanted: CopyTarget) -> Fr
 
 
 def _is_worth_it(fragment: Fragment, columns: Mapping[int, _Pages]) -> bool:
-    """Say whether pages are large enough to be kept as they are."""
+    """Return whether pages are large enough to be kept as they are."""
     pages = max(len(pages) for _, pages in columns.values())
     bytes_ = sum(size for _, pages in columns.values() for page in pages for _, size in page[2])
     rows = fragment.physical_rows

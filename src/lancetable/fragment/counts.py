@@ -1,4 +1,4 @@
-"""How many rows of a fragment are live, as far as its entry in the manifest can tell."""
+"""Count the live rows of a fragment from its entry in the manifest."""
 
 from lancetable.format.manifest.model import Fragment
 

@@ -1,4 +1,4 @@
-"""Which rows of a fragment are deleted, where the live ones are, and how to delete more.
+"""Deleted and live rows of a fragment, and the deletion of more rows.
 
 Deleted offsets are kept sorted. The number of live rows before the i-th deleted offset is that
 offset minus i, which turns "the n-th live row" into one binary search.

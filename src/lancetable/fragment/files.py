@@ -94,7 +94,7 @@ class DataFiles:
         self._asked: dict[Key, ReadableFile] = {}
 
     def ask(self, data_file: DataFile) -> None:
-        """Have the metadata of a file read from the disk; ``get`` will follow soon."""
+        """Start reading the metadata of a file from the disk, ahead of ``get``."""
         key = (data_file.base_id, data_file.path)
         if self._open.find(key) is None and key not in self._asked:
             store, path = self.source.data_file_place(data_file)

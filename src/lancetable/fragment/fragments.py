@@ -76,7 +76,7 @@ class OpenFragments:
 
     @property
     def positions(self) -> dict[int, int]:
-        """Where in the manifest each fragment id stands."""
+        """The position of each fragment id in the manifest."""
         if self._positions is None:
             fragments = self.source.manifest.fragments
             self._positions = {}

@@ -1,4 +1,4 @@
-"""What is known of one fragment once its files are looked at: rows, deletions, row ids."""
+"""One opened fragment: its rows, deletions and row ids."""
 
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar

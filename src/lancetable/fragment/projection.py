@@ -1,4 +1,4 @@
-"""Which data file of a fragment holds which part of the wanted columns.
+"""Map the wanted columns to the data files of a fragment.
 
 A field belongs to a file when the file lists the ids of its leaves. Writers differ in whether they
 list the parents too, so only these fields decide: fields without children, and structs stored in
@@ -53,7 +53,7 @@ class FileFields(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FragmentPlan:
-    """How to fill the slots of a projection from the files of one shape of fragment."""
+    """The plan for filling the slots of a projection from the files of one shape of fragment."""
 
     reads: tuple[FileFields, ...]
     mixed: tuple[Mixed, ...]
@@ -142,7 +142,7 @@ def prune(field: Field, ids: frozenset[int]) -> Field | None:
 
 
 def is_single_column(field: Field) -> bool:
-    """Say whether the field's own id stands for all of its values."""
+    """Return whether the field's own id stands for all of its values."""
     return not field.children or field.is_packed or field.is_blob_v2
 
 

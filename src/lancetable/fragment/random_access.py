@@ -92,7 +92,7 @@ class TableGather:
         self._numbers = [fields[id(field)] for field in self._filled.slots.fields]
 
     def gives_batches(self, types: Sequence[pa.DataType]) -> bool:
-        """Say whether whole batches can be made, with columns of these types."""
+        """Return whether whole batches can be made, with columns of these types."""
         flat = self._filled.flat
         return flat is not None and flat.types == list(types)
 

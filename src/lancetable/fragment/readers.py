@@ -112,7 +112,7 @@ class Readers:
 
     @property
     def positions(self) -> dict[int, int]:
-        """Where in the manifest each fragment id stands."""
+        """The position of each fragment id in the manifest."""
         return self._fragments.positions
 
     @property

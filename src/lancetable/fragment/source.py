@@ -1,4 +1,4 @@
-"""What the rows of a fragment are read from: the snapshot, seen from below."""
+"""The source from which the rows of a fragment are read: the snapshot, as a protocol."""
 
 from typing import Protocol
 
@@ -22,7 +22,7 @@ class Source(Protocol):
 
     @property
     def manifest_path(self) -> str:
-        """Where the manifest file is; 0.1 tables keep dictionary values in it."""
+        """The path of the manifest file; 0.1 tables keep dictionary values in it."""
         ...
 
     def data_file_place(self, data_file: DataFile) -> tuple[Store, str]:

@@ -28,7 +28,7 @@ _GATHERED_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How rows are divided into files, and of which version those are.
+    """The division of rows into files, and the version of those files.
 
     ``storage_version`` is for new tables and whole overwrites; a table keeps its version otherwise.
     """
@@ -83,7 +83,7 @@ def with_total(options: WriteOptions) -> WriteOptions:
 
 
 class WriteTarget(NamedTuple):
-    """Where new data files go: a folder of a store, and the base path that stands for it.
+    """The destination of new data files: a folder of a store, and the base path that names it.
 
     With ``others`` the files are spread: each next one goes to the next place.
     """

@@ -88,8 +88,8 @@ def test_a_large_result_is_unpacked_to_the_last_value() -> None:
         ([-4], [4], [1], "beyond"),
         ([2**62], [4], [1], "beyond"),
         ([10**6], [4], [1], "beyond"),
-        ([0], [8], [1], "size its width"),
-        ([4], [128 * 15 + 4], [1], "size its width"),
+        ([0], [8], [1], "size of its bit width"),
+        ([4], [128 * 15 + 4], [1], "size of its bit width"),
         ([8], [4], [1], "more bits"),
     ],
 )

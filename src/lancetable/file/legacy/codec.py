@@ -31,7 +31,7 @@ _VERSIONS = frozenset({(0, 0), (0, 1), (0, 2)})
 
 
 class Metadata(NamedTuple):
-    """What the metadata says: ``batch_starts`` has one number more than there are batches."""
+    """The decoded metadata: ``batch_starts`` has one number more than there are batches."""
 
     batch_starts: npt.NDArray[np.int64]
     page_table: int

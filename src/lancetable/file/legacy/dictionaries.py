@@ -1,4 +1,4 @@
-"""Which values do the indices of a dictionary field of a 0.1 table stand for?
+"""Read the values of a dictionary field of a 0.1 table.
 
 The manifest file keeps them, in a page like that of a data file with its own positions.
 """

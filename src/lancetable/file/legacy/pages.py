@@ -1,4 +1,4 @@
-"""Which Arrow array do some rows of one batch of a 0.1 file make?
+"""Build an Arrow array from some rows of one batch of a 0.1 file.
 
 | type | page |
 |---|---|

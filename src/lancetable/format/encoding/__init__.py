@@ -1,1 +1,1 @@
-"""How values become bytes and back, for data files 2.0 to 2.2; no I/O."""
+"""Encode and decode values, for data files 2.0 to 2.2; no I/O."""

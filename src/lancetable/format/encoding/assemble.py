@@ -1,4 +1,4 @@
-"""How do the leaves of a nested field become one Arrow array?
+"""Assemble the leaves of a nested field into one Arrow array.
 
 Every leaf column carries the levels of all its ancestors, so each leaf alone tells where its lists
 and nulls are. The first leaf of a node decides; the others must agree in length.

@@ -1,4 +1,4 @@
-"""The hinge of all reading: an encoding asks for bytes, it never fetches them.
+"""The interface of decoding: an encoding requests bytes, it never fetches them.
 
 Decoding a page is a generator. It yields the spans it needs next, receives their bytes, may ask
 again (an index first, then what the index points to) and returns what it decoded. Whoever drives

@@ -1,4 +1,4 @@
-"""What flows between encodings: decoded values that are not yet Arrow arrays.
+"""Blocks of decoded values that are not yet Arrow arrays, passed between encodings.
 
 A block knows how its values lie in memory, not what they mean; the type of the column decides
 that at the very end.
@@ -99,7 +99,7 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class RunBlock:
-    """Value i of a block stands ``lengths[i]`` times."""
+    """Value i of a block occurs ``lengths[i]`` times."""
 
     values: "FixedWidth"
     lengths: Integers
@@ -122,7 +122,7 @@ class Compression(Protocol):
     """A way to store values; which contexts it serves shows in the protocols it fulfils."""
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         ...
 
 

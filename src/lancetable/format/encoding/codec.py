@@ -1,4 +1,4 @@
-"""From the description messages of 2.1 and 2.2 pages to layout and compression values."""
+"""Convert the description messages of 2.1 and 2.2 pages to layout and compression values."""
 
 from functools import lru_cache
 from typing import Any

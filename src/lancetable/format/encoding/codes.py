@@ -30,7 +30,7 @@ class Codes(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self.codes)
 
     def spread(self, of_values: Mask) -> Mask:
@@ -49,14 +49,14 @@ class Codes(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """Value i stands ``lengths[i]`` times; a page of one value is a single run."""
+    """Value i occurs ``lengths[i]`` times; a page of one value is a single run."""
 
     values: pa.Array
     lengths: Integers
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.lengths.sum())
 
     def spread(self, of_values: Mask) -> Mask:

@@ -1,6 +1,6 @@
 """Neighbouring rows of mapped columns, decoded or compared in one compiled walk over their pages.
 
-The pages are told by their records (``cards.py``), which were checked when the pages were opened.
+The pages are described by records (``page_records.py``), checked when the pages were opened.
 Whatever has a shape of its own gives None: the open pages then read the same rows themselves, and
 say what is wrong if something is.
 """
@@ -65,12 +65,12 @@ def packed_tests(tests: list[Test]) -> Tests:
 
 
 def is_stretch(kind: Kind) -> bool:
-    """Say whether columns of a kind are read this way at all."""
+    """Return whether columns of a kind are read this way at all."""
     return DLL is not None and kind.shape in {Shape.FIXED, Shape.BOOL}
 
 
 def is_plain(record: PageRecord) -> bool:
-    """Say whether the page of a record holds values, or numbers of the items of a dictionary."""
+    """Return whether the page of a record holds values, or numbers of the items of a dictionary."""
     return record.kind in _PLAIN
 
 

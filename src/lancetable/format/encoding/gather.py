@@ -55,7 +55,7 @@ class GatherLeaf(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where rows are: addresses of the slot of each, 0 for the first only, and of its number."""
+    """Addresses of rows: of the slot of each, 0 for the first only, and of its number."""
 
     positions: int
     offsets: int
@@ -205,7 +205,7 @@ def _run(
 
 
 def _fits(size: int, rows: int) -> bool:
-    """Say whether rows are few enough to be read at once; page by page they may fit.
+    """Return whether rows are few enough to be read at once; page by page they may fit.
 
     Raises:
         LimitError: they exceed the limit on a batch.
@@ -225,7 +225,7 @@ def _threads(plan: GatherPlan, columns: Columns, rows: int) -> int:
 
 
 class _Memory(NamedTuple):
-    """What was written: levels, values and offsets in one buffer, text in another."""
+    """The written memory: levels, values and offsets in one buffer, text in another."""
 
     buffer: pa.Buffer
     base: int

@@ -1,4 +1,4 @@
-"""How is a JSON document laid out in a JSON column?
+"""The binary layout of JSON documents in a JSON column.
 
 A document is a container; all numbers are big-endian, nothing is padded:
 

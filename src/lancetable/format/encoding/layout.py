@@ -1,4 +1,4 @@
-"""What a page layout hands back, and the contract it fulfils."""
+"""The protocol of page layouts, and the result they return."""
 
 from typing import NamedTuple, Protocol
 
@@ -33,7 +33,7 @@ class OpenPage(Protocol):
 
 
 class Layout(Protocol):
-    """How a page is arranged."""
+    """The layout of a page."""
 
     @property
     def layers(self) -> Layers:
@@ -41,7 +41,7 @@ class Layout(Protocol):
         ...
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         ...
 
     def open(self, page: Page, *, is_mapped: bool) -> Reading[OpenPage]:

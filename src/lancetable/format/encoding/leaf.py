@@ -1,4 +1,4 @@
-"""From decoded blocks to Arrow arrays: the type of the column gives the bytes their meaning."""
+"""Convert decoded blocks to Arrow arrays of the type of the column."""
 
 from enum import Enum
 from functools import lru_cache
@@ -29,7 +29,7 @@ ASCII_END = 128
 
 
 class Shape(Enum):
-    """How the values of an Arrow type lie in memory."""
+    """The memory layout of the values of an Arrow type."""
 
     NULL = "null"
     BOOL = "bool"

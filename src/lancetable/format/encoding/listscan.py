@@ -34,7 +34,7 @@ class ListScan(NamedTuple):
 
 
 class ListWalk(NamedTuple):
-    """What a walk over whole chunks writes, from the row before the first that starts there on."""
+    """The output of a walk over whole chunks, beginning one row before the first that starts there."""
 
     first: int
     edges: npt.NDArray[np.int32]
@@ -65,7 +65,7 @@ class ListChunks(NamedTuple):
 
 
 def can_scan(layers: Layers) -> bool:
-    """Say whether a page of such layers can be read this way."""
+    """Return whether a page of such layers can be read this way."""
     return DLL is not None and layers.max_rep == 1
 
 

@@ -1,4 +1,4 @@
-"""Which pages can the compiled gather read, and what does it have to know of them?
+"""Describe pages for the compiled gather, where it can read them.
 
 A card is a page's record for ``kernels/c/gather.c`` and what keeps the addresses in it valid. Pages
 of other shapes have no card; they are read by the NumPy kernels.
@@ -44,7 +44,7 @@ class Card(NamedTuple):
 
 
 class _Stored(NamedTuple):
-    """How values are stored: the code, the bytes of a value or offset, a symbol table."""
+    """The storage of values: the code, the bytes of a value or offset, a symbol table."""
 
     code: Values
     width: int

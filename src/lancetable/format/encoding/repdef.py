@@ -1,4 +1,4 @@
-"""How do levels say where lists and nulls are?
+"""Repetition and definition levels, which encode lists and nulls.
 
 Every page of a nested column stores, beside its values, a repetition and a definition level per
 entry (2.1 and later). Zero means the inner-most thing: definition 0 is a valid value, repetition 0
@@ -31,7 +31,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Layer(IntEnum):
-    """What one node of the path from leaf to root may be in a page."""
+    """The kinds of one node of the path from leaf to root in a page."""
 
     ALL_VALID_ITEM = 1
     ALL_VALID_LIST = 2
@@ -47,7 +47,7 @@ class Layer(IntEnum):
 
     @property
     def levels(self) -> int:
-        """How many definition levels the layer takes."""
+        """Number of definition levels of the layer."""
         if self in {Layer.ALL_VALID_ITEM, Layer.ALL_VALID_LIST}:
             return 0
         return 2 if self is Layer.NULL_AND_EMPTY_LIST else 1
@@ -115,7 +115,7 @@ def check_levels(rep: Levels | None, def_: Levels | None, layers: Layers) -> Non
 
 
 def visible(def_: Levels | None, layers: Layers) -> Mask | None:
-    """Say which entries have a value; None stands for all of them."""
+    """Return which entries have a value; None stands for all of them."""
     if def_ is None or layers.max_visible >= layers.max_def:
         return None
     shown: Mask = def_ <= layers.max_visible
@@ -123,7 +123,7 @@ def visible(def_: Levels | None, layers: Layers) -> Mask | None:
 
 
 def leaf_validity(def_: Levels | None, layers: Layers) -> Mask | None:
-    """Say which of the visible entries are not null; None stands for all of them."""
+    """Return which of the visible entries are not null; None stands for all of them."""
     if def_ is None or layers.max_visible == 0:
         return None
     shown = visible(def_, layers)

@@ -71,5 +71,5 @@ class FlatTake:
 
 
 def is_flat(plan: GatherPlan) -> bool:
-    """Say whether the leaves of a plan are columns of their own, without levels of lists."""
+    """Return whether the leaves of a plan are columns of their own, without levels of lists."""
     return bool(plan.leaves) and all(len(leaf.layers.items) == 1 for leaf in plan.leaves)

@@ -1,4 +1,4 @@
-"""What one version of a table consists of: fragments, files, deletions, row ids, indices."""
+"""The contents of one table version: fragments, files, deletions, row ids, indices."""
 
 from lancetable.format.manifest.model import (
     BasePath,

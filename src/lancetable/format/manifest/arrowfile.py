@@ -1,4 +1,4 @@
-"""Which numbers does a one-column Arrow IPC file hold.
+"""Read numbers from a one-column Arrow IPC file.
 
 pyarrow trusts the headers it reads: a damaged one can crash the process, and a small buffer may
 claim to expand to any size. A deletion file is simple enough to be read without it.

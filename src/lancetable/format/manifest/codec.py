@@ -114,7 +114,7 @@ def _parsed(data: bytes) -> table_pb2.ManifestTop:
 
 
 class Heading(NamedTuple):
-    """Who made a version, when, and where it says how."""
+    """The writer and time of a version, and the place of its transaction."""
 
     version: int
     timestamp: datetime | None

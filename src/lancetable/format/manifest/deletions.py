@@ -1,4 +1,4 @@
-"""Which rows does a deletion file delete, and how are they written.
+"""Read and write deletion files.
 
 An ``.arrow`` file is an Arrow IPC file with one column of row offsets in any order; a ``.bin``
 file is a roaring bitmap. Both hold all deleted rows of their fragment.

@@ -1,4 +1,4 @@
-"""How is a manifest file laid out: sections, the message, the footer.
+"""The layout of a manifest file: sections, the message, the footer.
 
 ====================  ========  ======================================================
 position              size      meaning

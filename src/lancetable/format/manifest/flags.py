@@ -73,7 +73,7 @@ def check_readable(reader: int, writer: int) -> None:
     """Return quietly when a version with these flags can be read.
 
     Raises:
-        UnsupportedError: a reader flag stands for something this release cannot read.
+        UnsupportedError: a reader flag marks a feature this release cannot read.
         CorruptError: only one half of a pair is set.
     """
     refused = reader & ~_READABLE
@@ -96,7 +96,7 @@ def check_writable(reader: int, writer: int) -> None:
     """Return quietly when a table with these flags can be written to, copied or cleaned up.
 
     Raises:
-        UnsupportedError: a writer flag stands for something this release cannot maintain.
+        UnsupportedError: a writer flag marks a feature this release cannot maintain.
         CorruptError: rows have stable ids for writers only.
     """
     refused = writer & ~_READABLE
@@ -114,7 +114,7 @@ def check_writable(reader: int, writer: int) -> None:
 
 
 def meaning(bit: int) -> str:
-    """Return in a few words what a flag stands for."""
+    """Return a short description of a flag."""
     try:
         feature = Feature(bit)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What does one version of a table consist of: the values a manifest is made of.
+"""The values of a manifest, which describes one version of a table.
 
 A manifest lists fragments; a fragment is a set of rows, spread by column over data files, with a
 deletion file beside them that says which rows are gone.
@@ -53,14 +53,14 @@ _EARLY_2_0 = (0, 3)
 
 
 class DeletionKind(enum.Enum):
-    """How a deletion file is written; the value is the ending of its name."""
+    """The formats of deletion files; the value is the suffix of the file name."""
 
     ARROW = "arrow"
     BITMAP = "bin"
 
 
 class DeletionFile(NamedTuple):
-    """Which rows of one fragment are deleted; ``deleted_rows`` 0 is unknown."""
+    """The deleted rows of one fragment; ``deleted_rows`` 0 is unknown."""
 
     kind: DeletionKind
     read_version: int
@@ -106,7 +106,7 @@ class Fragment(NamedTuple):
 
 
 class WriterVersion(NamedTuple):
-    """Which library wrote a manifest."""
+    """The library that wrote a manifest."""
 
     library: str
     version: str
@@ -163,7 +163,7 @@ OWN_LIBRARY = "lancetable"
 
 
 class Trust(NamedTuple):
-    """What the version that lists the fragments promises about them."""
+    """Guarantees about fragments of the version that lists them."""
 
     path: str = "the transaction"
     """Named in messages."""

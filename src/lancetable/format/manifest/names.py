@@ -1,4 +1,4 @@
-"""How are the files of a table called, and which names are refused.
+"""Names of the files of a table, and checks that reject unsafe names.
 
 =========  ================================================  ============================
 scheme     name in ``_versions``                             recognised by
@@ -38,7 +38,7 @@ class Scheme(enum.Enum):
 
 
 class ManifestName(NamedTuple):
-    """What the name of a manifest says."""
+    """The parsed name of a manifest."""
 
     version: int
     scheme: Scheme

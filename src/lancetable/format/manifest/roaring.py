@@ -1,4 +1,4 @@
-"""Which numbers does a 32-bit roaring bitmap hold (portable serialisation).
+"""Read and write 32-bit roaring bitmaps (portable serialisation).
 
 ===========================  ====================================================================
 part                         meaning

@@ -1,4 +1,4 @@
-"""What columns a table has: fields with lasting ids, their types, and parts of the tree."""
+"""The schema of a table: fields with permanent ids, their types, and projections."""
 
 from lancetable.format.schema.model import DictionaryPage, Field, Schema
 

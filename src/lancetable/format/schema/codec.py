@@ -28,7 +28,7 @@ NO_ID = -1
 
 
 class FileDescriptor(NamedTuple):
-    """What a data file says about itself."""
+    """The schema and row count that a data file records."""
 
     schema: Schema
     rows: int

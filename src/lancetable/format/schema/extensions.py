@@ -1,4 +1,4 @@
-"""What does an extension type say about itself beside its name.
+"""Read the metadata of an extension type.
 
 Types written in Python can be asked. Those that are built into Arrow, such as tensors of a fixed
 shape, tell it only when they are handed over by the C data interface:

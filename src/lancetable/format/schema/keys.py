@@ -1,4 +1,4 @@
-"""Which fields make up the primary key: what the metadata of a field says about it."""
+"""The primary key, as recorded in the metadata of its fields."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What Arrow type does a logical type text name, and what text names an Arrow type.
+"""Translate between logical type texts and Arrow types.
 
 =====================================  ==============================================
 text                                   type

@@ -25,7 +25,7 @@ NO_METADATA: Mapping[str, str] = {}
 
 
 class DictionaryPage(NamedTuple):
-    """Where a manifest file keeps the values of a dictionary field (0.1 tables only)."""
+    """The place of a dictionary field's values in a manifest file (0.1 tables only)."""
 
     offset: int
     length: int

@@ -1,4 +1,4 @@
-"""Which part of a schema is wanted: by path, or by the field ids that a file holds.
+"""Project a schema by path, or by the field ids that a file holds.
 
 A path names steps from the top: ``user.address.city``. A step through a list may name the list's
 item or leave it out. A name with a dot, a blank or a backtick is written between backticks, a
@@ -27,7 +27,7 @@ def project(schema: Schema, names: Sequence[str]) -> Schema:
     Several paths below one column are joined; its parts keep the order of the schema.
 
     Raises:
-        SchemaError: a name is not in the schema, or is asked for twice.
+        SchemaError: a name is not in the schema, or is selected twice.
     """
     wanted: dict[str, set[int] | None] = {}
     tops = {field.name: field for field in schema.fields}
@@ -36,12 +36,12 @@ def project(schema: Schema, names: Sequence[str]) -> Schema:
         top = path[0]
         if len(path) == 1:
             if top.name in wanted:
-                raise SchemaError(f"column {top.name!r} is asked for twice; name it once")
+                raise SchemaError(f"column {top.name!r} is selected twice; name it once")
             wanted[top.name] = None
         else:
             leaves = wanted.setdefault(top.name, set())
             if leaves is None or path[-1].id in leaves:
-                raise SchemaError(f"column {name!r} is asked for twice; name it once")
+                raise SchemaError(f"column {name!r} is selected twice; name it once")
             leaves.add(path[-1].id)
     fields = []
     for name, ids in wanted.items():

@@ -1,4 +1,4 @@
-"""How does a schema look in Arrow: as storage, as a user sees it, and back from Arrow.
+"""Convert schemas to Arrow, as storage or as a user sees it, and back.
 
 Storage never holds an extension type, so that kernels and casts work on it. What a user sees has
 the extension types that pyarrow knows; the two share their buffers.
@@ -222,7 +222,7 @@ def _rebuilt(type_: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.D
 
 
 def has_same_layout(one: pa.DataType, other: pa.DataType) -> bool:
-    """Say whether arrays of two types have the same buffers, names and extensions aside."""
+    """Return whether arrays of two types have the same buffers, names and extensions aside."""
     one, other = _unwrapped(one), _unwrapped(other)
     if one.num_fields == 0 and other.num_fields == 0:
         return bool(one == other)

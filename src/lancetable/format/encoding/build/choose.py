@@ -1,4 +1,4 @@
-"""Which layout and encoding suits a page? Decided from its values and the wishes for its field.
+"""Choose the layout and encoding of a page from its values and the options of its field.
 
 1. No value at all: a constant page of nulls. All values equal (2.2): a constant page.
 2. An Arrow dictionary keeps its dictionary; few distinct values get one.
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
 
 class Grammar(NamedTuple):
-    """What a file version allows: large chunks and constant values come with 2.2."""
+    """The features of a file version: large chunks and constant values come with 2.2."""
 
     is_large: bool
     has_constants: bool
@@ -86,7 +86,7 @@ V2_2 = Grammar(is_large=True, has_constants=True, has_variable_structs=True)
 
 
 class Choice(NamedTuple):
-    """What decides about the pages of a leaf beside its values."""
+    """The settings that decide about the pages of a leaf, besides its values."""
 
     knobs: Knobs
     grammar: Grammar
@@ -103,7 +103,7 @@ def build_pages(leaf: Shredded, rows: int, choice: Choice) -> Iterator[PageDraft
 
 
 def _has_values(leaf: Shredded) -> bool:
-    """Say whether anything is neither null nor inside something that is."""
+    """Return whether anything is neither null nor inside something that is."""
     if leaf.def_ is None:
         return bool(leaf.values.null_count < len(leaf.values))
     return not bool(leaf.def_.all())
@@ -254,7 +254,7 @@ def _longest(text: VariableValues) -> int:
 
 
 def _is_codeable(text: VariableValues, longest: int) -> bool:
-    """Say whether there is enough text, and values long enough, for codes to make it smaller."""
+    """Return whether there is enough text, and values long enough, for codes to make it smaller."""
     total = int(text.offsets[-1] - text.offsets[0])
     if total < LEAST_TEXT_BYTES:
         return False

@@ -1,4 +1,4 @@
-"""From layout and compression values to the description messages of 2.1 and 2.2 pages."""
+"""Convert layout and compression values to the description messages of 2.1 and 2.2 pages."""
 
 from collections.abc import Sequence
 from functools import singledispatch

@@ -1,4 +1,4 @@
-"""What a user asks of the encoding of one field, through the field's metadata.
+"""Encoding options of one field, set by the user in the field's metadata.
 
 Every key starts with ``lance-encoding:``. A value that means nothing is refused with those that do.
 """
@@ -18,7 +18,7 @@ _HIGHEST_LEVEL = 22
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """The wishes for one leaf; ``None`` leaves the choice to the data."""
+    """The encoding options of one leaf; ``None`` leaves the choice to the data."""
 
     compression: str | None = None
     level: int | None = None

@@ -83,7 +83,7 @@ def lists_per_chunk(array: pa.Array, kind: Kind, limit: int) -> ChunkedValues | 
 
 
 def holds_bits(kind: Kind) -> bool:
-    """Say whether lists hold booleans, which only mini-blocks store in every case."""
+    """Return whether lists hold booleans, which only mini-blocks store in every case."""
     inner = kind
     while inner.shape is Shape.LIST:
         inner = inner.children[0]

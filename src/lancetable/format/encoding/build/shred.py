@@ -1,4 +1,4 @@
-"""How does a nested Arrow array become leaf columns with levels?
+"""Shred a nested Arrow array into leaf columns with levels.
 
 The reverse of ``repdef``. Going from the root to the leaf, every node adds its nulls and lists to
 the entries: a null or empty list keeps one entry without a value, any other list becomes one entry
@@ -72,7 +72,7 @@ def _shred(field: Field, array: pa.Array, above: tuple[_Node, ...]) -> Iterator[
 
 
 def _may_be_null(array: pa.Array, above: tuple[_Node, ...]) -> bool:
-    """Say whether a node may be null: also when a struct right above it may.
+    """Return whether a node may be null: also when a struct right above it may.
 
     pylance takes what is inside a null struct for null, and reads it wrong where layers differ.
     """
@@ -114,7 +114,7 @@ def _fixed_items(array: pa.Array) -> pa.Array:
 
 
 def valid_mask(array: pa.Array) -> Mask | None:
-    """Say which values are not null; None stands for all of them."""
+    """Return which values are not null; None stands for all of them."""
     if not array.null_count:
         return None
     mask: Mask = np.asarray(array.is_valid().to_numpy(zero_copy_only=False))

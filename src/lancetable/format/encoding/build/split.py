@@ -1,4 +1,4 @@
-"""Which rows make a page of their own when all together have too many levels?
+"""Split rows into several pages when one page would have too many levels.
 
 A chunk counts its levels in 16 bits. Where values are rare among null and empty lists, the
 levels between two chunks of values can be more.
@@ -17,7 +17,7 @@ MOST_LEVELS = 65535
 
 
 def is_crowded(leaf: Shredded) -> bool:
-    """Say whether a chunk of values might have more levels than can be counted."""
+    """Return whether a chunk of values might have more levels than can be counted."""
     if leaf.rep is None or leaf.def_ is None or len(leaf.rep) <= MOST_LEVELS:
         return False
     shown = visible(leaf.def_, layers_of(leaf.layers))

@@ -90,7 +90,7 @@ class InlineBitpacking:
         if ((widths < 0) | (widths > self.bits)).any():
             raise CorruptError(f"a chunk of {self.bits}-bit integers is packed to more bits")
         if (pieces.sizes != word + 128 * widths).any():
-            raise CorruptError("a bit-packed chunk has not the size its width asks for")
+            raise CorruptError("a bit-packed chunk does not have the size of its bit width")
         return widths
 
 

@@ -92,7 +92,7 @@ class FixedSizeList:
         return self.split(rows, 1)
 
     def has_bitmaps(self) -> bool:
-        """Say whether any level stores which of its items are null."""
+        """Return whether any level stores which of its items are null."""
         inner = self.inner
         return self.has_validity or (isinstance(inner, FixedSizeList) and inner.has_bitmaps())
 

@@ -1,4 +1,4 @@
-"""Runs of equal values: the values, and how often each stands (one byte, so at most 255).
+"""Runs of equal values: the values, and how often each occurs (one byte, so at most 255).
 
 In a chunk: buffer 0 values, buffer 1 lengths. As a buffer of its own: u64 size of the values,
 values, lengths. The lengths of a chunk may add up to more than its values; the excess is dropped.

@@ -1,4 +1,4 @@
-"""How is the compiled gather called? See ``c/gather.c``.
+"""Call the compiled gather; see ``c/gather.c``.
 
 There is no NumPy twin with this signature: where the library is absent, or says that bytes
 contradict each other, the open pages read the same rows themselves.
@@ -11,7 +11,7 @@ from lancetable.format.encoding.kernels.compiled import DLL
 
 
 class Values(IntEnum):
-    """How a page holds its values, as far as it is known and can be addressed."""
+    """The storage of a page's values, as far as it is known and can be addressed."""
 
     UNREADABLE = -1
     UNOPENED = 0
@@ -25,7 +25,7 @@ class Values(IntEnum):
 
 
 class LevelCode(IntEnum):
-    """How the chunks of a page hold levels."""
+    """The storage of levels in the chunks of a page."""
 
     NONE = 0
     RAW = 1
@@ -35,7 +35,7 @@ class LevelCode(IntEnum):
 
 
 class Out(IntEnum):
-    """What a column becomes."""
+    """The output form of a column."""
 
     FIXED = 1
     BITS = 2

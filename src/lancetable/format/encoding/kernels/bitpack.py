@@ -1,4 +1,4 @@
-"""How are integers packed to fewer bits, 1024 at a time (the FastLanes order)?
+"""Pack integers to fewer bits, 1024 at a time (the FastLanes order).
 
 A block holds 1024 values of T bits (8, 16, 32, 64) in W bits each. It has L = 1024 / T lanes and
 T rows; every lane is a bit stream of its own, row r in bits [r*W, (r+1)*W), and word w of lane l
@@ -92,7 +92,7 @@ def unpack_inline(pieces: Ragged, counts: Integers, bits: int) -> Words | None:
 _DAMAGES = {
     -1: "a bit-packed chunk has no width or more than 1024 values",
     -2: "a chunk of {}-bit integers is packed to more bits",
-    -3: "a bit-packed chunk has not the size its width asks for",
+    -3: "a bit-packed chunk does not have the size of its bit width",
     -4: "a part of a page reaches beyond its bytes",
     -5: "the counts of bit-packed chunks do not add up",
 }

@@ -1,4 +1,4 @@
-"""Is there a compiled twin of the kernels, and how is it called?
+"""Load the compiled versions of the kernels, if they are available, and call them.
 
 The build compiles the files in ``c`` when it finds a C compiler. Without the library, or with
 ``LANCETABLE_KERNELS=numpy`` in the environment, every caller takes its NumPy path, which is always
@@ -30,7 +30,7 @@ class _OtherReleaseError(OSError):
 
 
 def _has_own_records(dll: ctypes.CDLL) -> bool:
-    """Say whether the records of a library are as large as those in Python."""
+    """Return whether the records of a library are as large as those in Python."""
     sizes = ctypes.pointer(ctypes.c_int64.in_dll(dll, "lt_record_sizes"))
     own = [*map(ctypes.sizeof, RECORDS.values()), 0]
     return all(sizes[number] == size for number, size in enumerate(own))

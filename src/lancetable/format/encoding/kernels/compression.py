@@ -1,4 +1,4 @@
-"""Which bytes hide in a compressed buffer?
+"""Decompress buffers.
 
 ==========  ====================================================================
 ``zstd``    ``u64`` length, then one zstd frame; or the bare frame alone

@@ -1,4 +1,4 @@
-"""How are arrays handed to compiled functions?"""
+"""Pass arrays to compiled functions."""
 
 from typing import Any, TypeAlias
 

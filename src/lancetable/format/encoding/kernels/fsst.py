@@ -1,4 +1,4 @@
-"""Which text do FSST codes stand for?
+"""Decode FSST codes to text.
 
 A symbol table maps codes to one to eight bytes. Code 255 escapes: the byte after it is meant
 literally. A table is 2312 bytes long:
@@ -55,7 +55,7 @@ class SymbolTable:
 
     @cached_property
     def symbols(self) -> tuple[bytes, ...]:
-        """What each code stands for."""
+        """The text of each code."""
         text = self.words.tobytes()
         sizes = self.lengths[: int(np.count_nonzero(self.lengths))].tolist()
         return tuple(text[8 * code : 8 * code + size] for code, size in enumerate(sizes))

@@ -1,4 +1,4 @@
-"""Which FSST codes does a text become, and which symbols suit it?
+"""Train FSST symbols and encode text with them.
 
 The reverse of ``kernels.fsst``. All values are encoded side by side: each step finds the longest
 symbol at the current position of every value, notes its code there and moves on. Long values are

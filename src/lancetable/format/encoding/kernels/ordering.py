@@ -1,4 +1,4 @@
-"""In which order do numbers ascend?"""
+"""Sort numbers in ascending order."""
 
 import ctypes
 

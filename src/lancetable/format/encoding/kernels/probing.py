@@ -1,4 +1,4 @@
-"""Which of many numbers may be among some others?
+"""Test which of many numbers may be in a set of others.
 
 A table of marks over the low digits of the others sorts out most of the many at once. Filters of
 hashed keys do the same for other writers: a filter has blocks of eight words of 32 bits, and each

@@ -1,4 +1,4 @@
-"""How are many small pieces of one large buffer brought together?
+"""Gather many small pieces of one large buffer.
 
 The chunks of a page scatter what belongs together: a piece of each chunk holds values, another
 its levels. These functions join such pieces, or pick single elements out of them, without a

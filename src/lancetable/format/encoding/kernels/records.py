@@ -40,13 +40,13 @@ class ColumnRecord(ctypes.Structure):
 
 
 class TakeRecord(ctypes.Structure):
-    """What is taken, whichever rows they are."""
+    """The parameters of a take that do not depend on the rows."""
 
     _fields_ = _words("columns", "count", "starts", "fragments", "ready", "samples", "warm")
 
 
 class ScanRecord(ctypes.Structure):
-    """What is known about the levels of lists before a walk over them, and what it found."""
+    """Input and result of a walk over the levels of lists."""
 
     _fields_ = _words("max_def", "max_visible", "any_row", "any_item")
 

@@ -1,4 +1,4 @@
-"""What every compiled function takes and returns, in the order of its parameters in ``c``."""
+"""Signatures of all compiled functions, in the order of their parameters in ``c``."""
 
 import ctypes
 from typing import Any, TypeAlias

@@ -16,7 +16,7 @@ _DAMAGED = -2
 
 
 class ChunkTable(NamedTuple):
-    """Where chunks start, how many values each holds, and how many come before it.
+    """The start of each chunk, its number of values, and the number of values before it.
 
     ``uniform`` is the number of values of all chunks but the last, which has no more; else 0.
     """

@@ -1,4 +1,4 @@
-"""How does the text of many chunks become the text of one array, in one step?
+"""Join the text of many chunks into the text of one array in one step.
 
 The compiled function reads offsets and codes where they lie and writes them where they stay. How
 long coded text is can only be guessed before it is decoded, so memory is reserved for what a

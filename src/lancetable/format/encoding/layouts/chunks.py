@@ -1,4 +1,4 @@
-"""What is inside a mini-block chunk?
+"""The contents of a mini-block chunk.
 
 | size | content |
 |---|---|
@@ -27,7 +27,7 @@ from lancetable.format.encoding.kernels.ragged import Ragged
 
 @dataclass(frozen=True, slots=True)
 class ChunkShape:
-    """Which parts the chunks of a page have."""
+    """The parts that the chunks of a page have."""
 
     rep: Compression | None
     def_: Compression | None

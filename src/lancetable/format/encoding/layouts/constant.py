@@ -44,7 +44,7 @@ class ConstantPage:
     def_count: int
 
     def describe(self) -> str:
-        """Say whether there is a value."""
+        """Return whether there is a value."""
         return "constant" if self.inline_value is None else "constant(inline)"
 
     def open(self, page: Page, *, is_mapped: bool) -> Reading["OpenConstantPage"]:

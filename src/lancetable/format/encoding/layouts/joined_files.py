@@ -81,7 +81,7 @@ def read_joined(pages: Sequence[StoredPage]) -> Entries:
 
 
 class _Codes(NamedTuple):
-    """How a page codes its text, and how many chunks it has."""
+    """The text encoding of a page, and its number of chunks."""
 
     values: Fsst
     chunks: int

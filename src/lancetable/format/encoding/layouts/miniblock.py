@@ -64,7 +64,7 @@ class MiniBlock:
 
     @property
     def runs(self) -> RunCompression | None:
-        """What stores the values, when the page is nothing but runs of them."""
+        """The storage of the values, when the page consists only of runs."""
         if self.shape.def_ is None and not self.layers.max_rep and self.dictionary is None:
             return in_runs(self.values)
         return None
@@ -135,7 +135,7 @@ class MiniBlock:
 
 
 class ChunkTables(NamedTuple):
-    """What a page says about itself: its chunks, the items of its dictionary, its row index."""
+    """The tables of a page: its chunks, the items of its dictionary, its row index."""
 
     chunks: ChunkTable
     items: Block | None
@@ -336,14 +336,14 @@ class MiniBlockPage:
 
 
 def _is_uniform(counts: Integers) -> bool:
-    """Say whether all chunks hold equally many values, the last one at most as many."""
+    """Return whether all chunks hold equally many values, the last one at most as many."""
     if not len(counts) or int(counts[-1]) > int(counts[0]):
         return False
     return bool((counts[:-1] == counts[0]).all())
 
 
 def _kept(number: Integers, rows: Rows) -> slice | Mask:
-    """Say which entries belong to the wanted rows; ``number`` is the row of each entry."""
+    """Return which entries belong to the wanted rows; ``number`` is the row of each entry."""
     if isinstance(rows, range):
         first, last = np.searchsorted(number, [rows.start, rows.stop])
         return slice(int(first), int(last))

@@ -1,4 +1,4 @@
-"""Which chunks hold a row of lists? The repetition index of mini-block pages.
+"""The repetition index of mini-block pages, which maps rows of lists to chunks.
 
 Two u64 per chunk: how many rows end in it, and how many entries after the last row end belong to a
 row that goes on in the next chunk. A chunk starts with the rest of a row (a preamble) exactly when

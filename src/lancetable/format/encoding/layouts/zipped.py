@@ -1,4 +1,4 @@
-"""Where are the entries of a full-zip page, when their sizes depend on their control words?"""
+"""Locate the entries of a full-zip page whose sizes depend on their control words."""
 
 from dataclasses import dataclass
 

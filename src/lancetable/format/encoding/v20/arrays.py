@@ -1,4 +1,4 @@
-"""Which Arrow array do the wanted rows of a 2.0 page make?
+"""Build an Arrow array from the wanted rows of a 2.0 page.
 
 Structs and lists with columns of their own are put together elsewhere; here is everything that
 lies in a single page.

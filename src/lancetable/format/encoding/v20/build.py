@@ -1,4 +1,4 @@
-"""Which pages of a 2.0 file does an Arrow array make?
+"""Build the pages of a 2.0 file from an Arrow array.
 
 Every struct and list of the field becomes a page of its own, before those of its children. The
 page of a struct is empty; that of a list says where each list ends. What lies below is put into
@@ -67,7 +67,7 @@ def build_pages(
         field: the field.
         array: its rows; blobs are positions and sizes already.
         stored: turns the values of a leaf into those that are stored.
-        wishes: what was asked for the encoding of a leaf.
+        wishes: the encoding options of a leaf.
 
     Raises:
         InputError: a struct is null, which such files cannot say.

@@ -1,4 +1,4 @@
-"""Which buffers of a 2.0 page do the values of an array without columns below it make?
+"""Build the buffers of a 2.0 page from an array without child columns.
 
 What is null is said by a bitmap in front of values of fixed width, by an end that is too large
 for strings, and by an item that is null for dictionaries.

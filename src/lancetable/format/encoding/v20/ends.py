@@ -1,4 +1,4 @@
-"""Where do the values of a variable-width page, or the lists of a list page, start and end?
+"""Starts and ends of the values of a variable-width page or the lists of a list page.
 
 A page stores only ends. Adding the null adjustment, which is larger than every end, marks a null;
 a value starts where the one before it ends, the first one at 0. With adjustment 4::
@@ -31,12 +31,12 @@ class Extents(NamedTuple):
 
     @property
     def first(self) -> int:
-        """Where the first value starts."""
+        """Start of the first value."""
         return int(self.starts[0]) if len(self.starts) else 0
 
     @property
     def last(self) -> int:
-        """Where the last value ends."""
+        """End of the last value."""
         return int(self.stops[-1]) if len(self.stops) else 0
 
     def offsets(self) -> Integers:
@@ -60,7 +60,7 @@ class Extents(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """How a page stores its ends; ``limit`` is the largest one it can have."""
+    """The ends that a page stores; ``limit`` is the largest one it can have."""
 
     stored: ArrayEncoding
     null_adjustment: int

@@ -1,4 +1,4 @@
-"""What values do the fixed-width encodings of a 2.0 page hold?
+"""Decode the fixed-width encodings of a 2.0 page.
 
 Everything here answers with the bytes of the wanted values, as Arrow lays them out: whole bytes
 one value after the other, or a bitmap for values of one bit.

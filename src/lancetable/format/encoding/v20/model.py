@@ -1,4 +1,4 @@
-"""How is an array of a 2.0 page stored: the array encodings as plain values.
+"""The array encodings of 2.0 pages as plain values.
 
 An encoding is a tree. Its leaves name buffers of the page by number, its inner nodes say what
 those buffers mean to each other.
@@ -17,7 +17,7 @@ class Flat:
     scheme: str = ""
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         return f"flat{self.bits}[{self.scheme}]" if self.scheme else f"flat{self.bits}"
 
 
@@ -28,7 +28,7 @@ class NoNulls:
     values: "ArrayEncoding"
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         return f"no_nulls({self.values.describe()})"
 
 
@@ -40,7 +40,7 @@ class SomeNulls:
     values: "ArrayEncoding"
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         return f"some_nulls({self.validity.describe()};{self.values.describe()})"
 
 
@@ -49,7 +49,7 @@ class AllNulls:
     """Nothing is stored, every value is null."""
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         return "all_nulls"
 
 
@@ -61,13 +61,13 @@ class FixedSizeList:
     items: "ArrayEncoding"
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         return f"fsl[{self.dimension}]({self.items.describe()})"
 
 
 @dataclass(frozen=True, slots=True)
 class ItemList:
-    """Where each list ends, counted in items of this page; the items are in another column.
+    """The end of each list, counted in items of this page; the items are in another column.
 
     A null list has ``null_adjustment`` added to its end.
     """
@@ -77,7 +77,7 @@ class ItemList:
     item_count: int
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         return f"list({self.offsets.describe()})"
 
 
@@ -86,20 +86,20 @@ class Struct:
     """A struct that is never null; its children have columns of their own."""
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         return "struct"
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Where each value ends in the bytes; a null value has ``null_adjustment`` added."""
+    """The end of each value in the bytes; a null value has ``null_adjustment`` added."""
 
     indices: "ArrayEncoding"
     content: "ArrayEncoding"
     null_adjustment: int
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         return f"binary({self.indices.describe()};{self.content.describe()})"
 
 
@@ -112,7 +112,7 @@ class Dictionary:
     item_count: int
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         return f"dictionary({self.indices.describe()};{self.items.describe()}x{self.item_count})"
 
 
@@ -124,7 +124,7 @@ class Fsst:
     symbol_table: bytes
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         return f"fsst({self.binary.describe()})"
 
 
@@ -136,7 +136,7 @@ class PackedStruct:
     buffer: int
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         return f"packed_struct({';'.join(child.describe() for child in self.children)})"
 
 
@@ -150,7 +150,7 @@ class Bitpacked:
     is_signed: bool
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         return f"bitpacked{self.bits}->{self.packed_bits}"
 
 
@@ -166,7 +166,7 @@ class BitpackedBlocks:
     buffer: int
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         return f"bitpacked_for_non_neg{self.bits}->{self.packed_bits}"
 
 
@@ -178,7 +178,7 @@ class FixedSizeBinary:
     width: int
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         return f"fixed_size_binary[{self.width}]({self.content.describe()})"
 
 
@@ -189,7 +189,7 @@ class Constant:
     value: bytes
 
     def describe(self) -> str:
-        """Return a short text for people who look at pages."""
+        """Return a short description for displaying pages."""
         return "constant"
 
 

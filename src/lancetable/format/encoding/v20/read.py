@@ -1,4 +1,4 @@
-"""Which Arrow arrays do the wanted rows of a column of a 2.0 file make?
+"""Build Arrow arrays from the wanted rows of a column of a 2.0 file.
 
 Every struct and every list of the schema has a column of its own. That of a struct holds
 nothing, since structs cannot be null here. That of a list holds where each list ends, counted in
@@ -98,7 +98,7 @@ def bytes_key(field_id: int) -> int:
 
 
 def stores_bytes_apart(field: Field, columns: Columns) -> bool:
-    """Say whether the bytes of a string field are in the column behind its own."""
+    """Return whether the bytes of a string field are in the column behind its own."""
     column = columns.get(field.id)
     if column is None or field.children or not column.pages:
         return False

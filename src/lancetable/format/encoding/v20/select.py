@@ -1,4 +1,4 @@
-"""Which bytes hold the wanted rows of a buffer, and how are they picked out of them?
+"""Locate the bytes of the wanted rows of a buffer and gather the rows.
 
 Rows of a range are contiguous and need no copy. For scattered rows the bytes from the first to
 the last one are asked for, which costs nothing on a mapped file, and gathered in one step.

@@ -1,4 +1,4 @@
-"""What byte strings do the variable-width encodings of a 2.0 page hold?"""
+"""Decode the variable-width encodings of a 2.0 page."""
 
 from typing import NamedTuple
 

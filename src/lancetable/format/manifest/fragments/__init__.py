@@ -1,4 +1,4 @@
-"""The fragments that a manifest lists, kept as they are stored until somebody looks at one."""
+"""The fragments that a manifest lists, kept as they are stored until one is read."""
 
 from lancetable.format.manifest.fragments.edited import EditedFragments
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 else:
 
     def override(method: object) -> object:
-        """Stand in for the decorator that typing has only from Python 3.12 on."""
+        """Replace the decorator that typing has only from Python 3.12 on."""
         return method
 
 
@@ -301,7 +301,7 @@ class StoredFragments(Sequence[Fragment]):
 
 
 class _Numbering(NamedTuple):
-    """Which ids fragments have: copies of all messages where some need others than the stored."""
+    """The ids of fragments: copies of all messages where some need ids other than the stored."""
 
     stored_ids: Mapping[int, int]
     """The stored ids of fragments that got others, by place."""

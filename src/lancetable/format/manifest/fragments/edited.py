@@ -1,4 +1,4 @@
-"""What does a list of fragments become when a few of them change.
+"""A list of fragments with a few changes.
 
 The list is described by its difference: a table may have many thousands of fragments, and a commit
 that adds one should not have to look at the others.
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 else:
 
     def override(method: object) -> object:
-        """Stand in for the decorator that typing has only from Python 3.12 on."""
+        """Replace the decorator that typing has only from Python 3.12 on."""
         return method
 
 

@@ -14,7 +14,7 @@ from lancetable.errors import InputError
 
 
 class CompactedSsTable(NamedTuple):
-    """How far the write-ahead log of one shard has been merged."""
+    """The last merged generation of the write-ahead log of one shard."""
 
     shard_id: str
     generation: int
@@ -41,7 +41,7 @@ class ShardFieldEntry(NamedTuple):
 
 
 class ShardStatus(IntEnum):
-    """Whether a shard takes writes."""
+    """The state of a shard: open for writes or sealed."""
 
     ACTIVE = 0
     SEALED = 1
@@ -67,7 +67,7 @@ class ShardManifest:
 
 
 class ShardingField(NamedTuple):
-    """How one value is computed that all rows of a shard share."""
+    """The computation of one value that all rows of a shard share."""
 
     field_id: str
     source_ids: tuple[int, ...]
@@ -79,7 +79,7 @@ class ShardingField(NamedTuple):
 
 
 class ShardingSpec(NamedTuple):
-    """How rows are assigned to shards."""
+    """The assignment of rows to shards."""
 
     spec_id: int
     fields: tuple[ShardingField, ...] = ()
@@ -87,7 +87,7 @@ class ShardingSpec(NamedTuple):
 
 
 class IndexCatchup(NamedTuple):
-    """How far an index of the base table describes merged generations."""
+    """The last merged generations that an index of the base table covers."""
 
     index_name: str
     generations: tuple[CompactedSsTable, ...] = ()
@@ -96,7 +96,7 @@ class IndexCatchup(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemWalDetails:
-    """What the manifest of the base table records about the log."""
+    """The record of the log in the manifest of the base table."""
 
     snapshot_millis: int = 0
     num_shards: int = 0

@@ -1,4 +1,4 @@
-"""Where rows went when fragments were rewritten: the Fragment Reuse Index."""
+"""The Fragment Reuse Index, which maps rows of rewritten fragments to their new place."""
 
 from lancetable.format.manifest.reuse.model import (
     Built,

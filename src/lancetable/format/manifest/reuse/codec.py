@@ -26,7 +26,7 @@ MOST_INLINE = 200 * 1024
 
 
 class External(NamedTuple):
-    """Where a long record stands: a range of a file in the folder of the segment."""
+    """The place of a long record: a range of a file in the folder of the segment."""
 
     path: str
     offset: int

@@ -1,4 +1,4 @@
-"""How old row addresses become new ones, rewrite by rewrite.
+"""Map old row addresses to new ones, rewrite by rewrite.
 
 Of each group of fragments the addresses of the rows that were kept are recorded, in ascending
 order. The k-th of them now stands at place k of the new fragments, one behind the other; all other

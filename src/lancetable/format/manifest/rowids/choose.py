@@ -1,4 +1,4 @@
-"""How are given row ids and row versions written down: the smallest form of each segment.
+"""Choose the smallest segments for given row ids and row versions.
 
 ========================  ======================================
 form of sorted ids        estimated bytes

@@ -1,4 +1,4 @@
-"""Which number belongs to each row of a fragment: sequences spelled out.
+"""Expand sequences to one number per row of a fragment.
 
 Row ids count every physical row, deleted ones included, in file order. Of a version sequence only
 the lengths of the spans matter: after compaction their numbers are leftovers of other fragments.

@@ -1,4 +1,4 @@
-"""How is a sequence of row numbers written down: a list of segments, each in its cheapest form."""
+"""Segments of a sequence of row numbers, each in its smallest form."""
 
 from typing import NamedTuple, TypeAlias
 

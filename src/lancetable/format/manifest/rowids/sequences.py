@@ -1,4 +1,4 @@
-"""Which sequences do the rows of a new version get: ranges, lengths, joins (without numbers)."""
+"""Sequences for the rows of a new version: ranges, lengths, joins (without expanding them)."""
 
 from collections.abc import Iterable
 
