@@ -14,6 +14,7 @@ weaker. Inserted keys are compared whether a primary key is declared or not.
 
 from typing import assert_never
 
+from lancetable.commit import transaction as op
 from lancetable.commit.rules import indices, rows, table
 from lancetable.commit.rules.verdicts import (
     FINE,
@@ -24,25 +25,6 @@ from lancetable.commit.rules.verdicts import (
     Verdict,
     stop,
 )
-from lancetable.commit.transaction import (
-    Append,
-    Clone,
-    CreateIndex,
-    DataReplacement,
-    Delete,
-    Merge,
-    Overwrite,
-    Project,
-    ReserveFragments,
-    Restore,
-    Rewrite,
-    Transaction,
-    Unknown,
-    Update,
-    UpdateBases,
-    UpdateConfig,
-    UpdateMemWalState,
-)
 
 __all__ = ["Compatible", "Conflicting", "Facts", "Rebased", "Verdict", "judge"]
 
@@ -50,48 +32,50 @@ NO_FACTS = Facts()
 
 
 def judge(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
-    mine: Transaction, theirs: Transaction | None, facts: Facts = NO_FACTS
+    mine: op.Transaction, theirs: op.Transaction | None, facts: Facts = NO_FACTS
 ) -> Verdict:
     """Say whether ``mine`` may follow ``theirs``, which was committed after ``mine`` was read."""
     if theirs is None:
         return stop("another writer left no record of what it did")
     own, other = mine.operation, theirs.operation
-    if isinstance(other, Unknown):
+    if isinstance(other, op.Unknown):
         return stop(f"another writer did {other.name!r}, which this release does not know")
-    if isinstance(own, Unknown | Clone):
+    if isinstance(own, op.Unknown | op.Clone):
         return stop("nothing may come before the first version of a table")
-    if isinstance(other, Clone | ReserveFragments):
+    if isinstance(other, op.Clone | op.ReserveFragments):
         return FINE
-    if isinstance(other, Restore | Overwrite) and not isinstance(own, Restore | Overwrite):
+    if isinstance(other, op.Restore | op.Overwrite) and not isinstance(
+        own, op.Restore | op.Overwrite
+    ):
         return table.after_replacement(own, other)
     match own:
-        case Append():
+        case op.Append():
             return table.for_append(own, other)
-        case Delete():
+        case op.Delete():
             return rows.for_delete(own, other, facts)
-        case Overwrite():
+        case op.Overwrite():
             return table.for_overwrite(own, other)
-        case CreateIndex():
+        case op.CreateIndex():
             return indices.for_index(own, other)
-        case Rewrite():
+        case op.Rewrite():
             return rows.for_rewrite(own, other, facts)
-        case Merge():
+        case op.Merge():
             return table.for_merge(other)
-        case Restore():
+        case op.Restore():
             return table.for_restore(other)
-        case ReserveFragments():
+        case op.ReserveFragments():
             return FINE
-        case Update():
+        case op.Update():
             return rows.for_update(own, other, facts)
-        case Project():
+        case op.Project():
             return table.for_project(own, other)
-        case UpdateConfig():
+        case op.UpdateConfig():
             return table.for_config(own, other)
-        case DataReplacement():
+        case op.DataReplacement():
             return rows.for_replacement(own, other)
-        case UpdateMemWalState():
+        case op.UpdateMemWalState():
             return indices.for_log(own, other)
-        case UpdateBases():
+        case op.UpdateBases():
             return table.for_bases(own, other)
         case _:
             assert_never(own)

@@ -1,29 +1,38 @@
-"""How does a version become visible: transaction file, manifest, hint.
+"""Make a version visible: write its transaction file, its manifest and the hint.
 
-The manifest is created under a name that must not exist yet, so of all writers one gets it. A
-store that does not confirm it is asked what stands under the name: a manifest that carries the uuid
-of the transaction is the version that was asked for.
+The manifest is created under a name that must not exist yet, so exactly one writer succeeds. When
+the store does not confirm it, the object under the name is read: a manifest with the uuid of the
+transaction is the version that was requested.
 """
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module
 
+from lancetable.commit.codec.encode import encode_transaction
 from lancetable.commit.outcome import NOT_FOUND, Creation, create_object, unknown_outcome
-from lancetable.commit.snapshot import HasTransaction
-from lancetable.errors import LanceTableError
-from lancetable.format.manifest import WriterVersion
-from lancetable.format.manifest.codec import decode_heading
+from lancetable.commit.snapshot import HasTransaction, shown
+from lancetable.commit.transaction import Transaction
+from lancetable.errors import LanceTableError, StoreError
+from lancetable.format.manifest import IndexSegment, Manifest, WriterVersion
+from lancetable.format.manifest.codec import EncodedManifest, decode_heading, encode_manifest
+from lancetable.format.manifest.indices.codec import encode_index_section
 from lancetable.format.manifest.model import OWN_LIBRARY
-from lancetable.format.manifest.names import HINT
+from lancetable.format.manifest.names import (
+    HINT,
+    Scheme,
+    manifest_path,
+    transaction_name,
+    transaction_path,
+)
 from lancetable.store import Store, spread
 
 HINT_BYTES = 40
 
 
 def write_transaction(store: Store, path: str, content: bytes) -> None:
-    """Write a transaction file, whose name is nobody else's.
+    """Write a transaction file under its unique name.
 
     Raises:
         StoreError: the store failed; no file stays behind.
@@ -37,21 +46,45 @@ def write_transaction(store: Store, path: str, content: bytes) -> None:
         raise
 
 
-def claim(store: Store, path: str, content: bytes, uuid: str) -> bool:
-    """Create the manifest of a version; say whether it is ours.
+def publish(
+    store: Store,
+    manifest: Manifest,
+    segments: Sequence[IndexSegment] | None,
+    transaction: Transaction,
+    scheme: Scheme,
+) -> EncodedManifest | None:
+    """Make a version that is not rebased on others; ``None`` when another writer made it first.
 
     Raises:
         StoreError: the store refused, and the version was not made.
         UnknownOutcomeError: the store failed, and what it did cannot be found out.
     """
-    made = try_claim(store, path, content, uuid)
+    path = manifest_path(manifest.version, scheme)
+    message = encode_transaction(transaction)
+    encoded = encode_manifest(
+        manifest,
+        shown(store, path),
+        index_section=encode_index_section(segments) if segments else None,
+        transaction=message,
+    )
+    record = transaction_path(transaction_name(transaction.read_version, transaction.uuid))
+    write_transaction(store, record, message)
+    try:
+        made = try_claim(store, path, encoded.content, transaction.uuid)
+    except StoreError:
+        discard(store, [record])
+        raise
     if made.is_ours is None:
         raise unknown_outcome(store, path, NOT_FOUND)
-    return made.is_ours
+    if not made.is_ours:
+        discard(store, [record])
+        return None
+    refresh_hint(store, manifest.version)
+    return encoded
 
 
 def try_claim(store: Store, path: str, content: bytes, uuid: str) -> Creation:
-    """Create the manifest of a version; say whose it is, if that can be told.
+    """Create the manifest of a version, and say who made the one that exists.
 
     Raises:
         StoreError: the store refused, and the version was not made.
@@ -68,7 +101,7 @@ def is_made_by(manifest: HasTransaction, uuid: str) -> bool:
 
 
 def refresh_hint(store: Store, version: int) -> None:
-    """Tell readers the newest version; they find it without, so a failure does not matter."""
+    """Write the newest version to the hint; readers also find it without, so errors are ignored."""
     if store.lists_in_order:
         return
     with contextlib.suppress(Exception):
@@ -83,13 +116,13 @@ def discard(store: Store, paths: Iterable[str]) -> None:
         with contextlib.suppress(LanceTableError):
             store.delete(path)
 
-    # A version may be there by now, so that nothing may fail any more, not even a new thread.
+    # The version may be committed already, so no error may pass for a failed commit.
     with contextlib.suppress(Exception):
         spread(remove, paths, store.width)
 
 
 @cache
 def this_writer() -> WriterVersion:
-    """Return what is recorded as the writer of a version."""
+    """Return the name and version of this library as the writer of a version."""
     # Looked up by name: the package itself is above everything inside it.
     return WriterVersion(OWN_LIBRARY, str(import_module("lancetable").__version__))

@@ -13,8 +13,12 @@ from lancetable.commit.snapshot import Snapshot
 from lancetable.fragment.writer import WriteOptions
 from lancetable.operations.input.file_version import check_stored, next_field_id
 from lancetable.operations.input.grow import grown
-from lancetable.operations.input.pending_rows import draft_of
-from lancetable.operations.input.write import DEFAULT_COMMIT, DEFAULT_WRITE, keep_or_remove
+from lancetable.operations.input.write import (
+    DEFAULT_COMMIT,
+    DEFAULT_WRITE,
+    keep_or_remove,
+    pending_rows,
+)
 from lancetable.operations.results import Done, WriteResult
 from lancetable.operations.retry import repeat
 from lancetable.operations.rows.new_fragments import commit_appended
@@ -37,17 +41,17 @@ def append(
         InputError: a value does not fit, or the data is of no kind that holds rows.
         CommitError: the rows did not become a version.
     """
-    draft = draft_of(snapshot, data, write, runner)
+    pending = pending_rows(snapshot, data, write, runner)
 
     def attempt(latest: Snapshot) -> Done[WriteResult]:
         schema = latest.manifest.schema
         if merge_schema:
-            schema = grown(schema, draft.new_columns, next_field_id(latest.manifest))
-            check_stored(schema, draft.options)
-        casts = draft.write(schema, new_columns="pass merge_schema=True to add columns").casts
-        made = commit_appended(latest, draft.fragments, schema, commit)
-        result = WriteResult(made.snapshot.version, draft.rows, made.attempts, casts)
+            schema = grown(schema, pending.new_columns, next_field_id(latest.manifest))
+            check_stored(schema, pending.options)
+        casts = pending.write(schema, new_columns="pass merge_schema=True to add columns").casts
+        made = commit_appended(latest, pending.fragments, schema, commit)
+        result = WriteResult(made.snapshot.version, pending.rows, made.attempts, casts)
         return Done(made.snapshot, result)
 
-    with keep_or_remove(draft.fragments, draft.target):
+    with keep_or_remove(pending.fragments, pending.target):
         return repeat(snapshot, attempt, commit)

@@ -9,7 +9,6 @@ table itself. The manifest holds the paths, so the folders must not move.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lancetable.commit.committer import commit as commit_operation
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import UpdateBases
@@ -17,7 +16,7 @@ from lancetable.errors import InputError
 from lancetable.format.manifest import BasePath
 from lancetable.operations.input.write import DEFAULT_COMMIT
 from lancetable.operations.results import Done, WriteResult
-from lancetable.operations.retry import repeat
+from lancetable.operations.retry import write_version
 from lancetable.store import TableLocation
 
 if TYPE_CHECKING:
@@ -56,9 +55,4 @@ def add_bases(
     bases = base_paths(snapshot.location, folders)
     if not bases:
         raise InputError("name at least one folder")
-
-    def attempt(latest: Snapshot) -> Done[WriteResult]:
-        made = commit_operation(latest, UpdateBases(bases), commit)
-        return Done(made.snapshot, WriteResult(made.snapshot.version, 0, made.attempts))
-
-    return repeat(snapshot, attempt, commit)
+    return write_version(snapshot, lambda _: UpdateBases(bases), commit)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from lancetable.commit.apply.metadata import updated
-from lancetable.commit.committer import commit as commit_operation
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import MapUpdate, UpdateConfig
@@ -24,7 +23,7 @@ from lancetable.format.schema.model import (
 from lancetable.format.schema.project import resolve
 from lancetable.operations.input.write import DEFAULT_COMMIT
 from lancetable.operations.results import Done, WriteResult
-from lancetable.operations.retry import repeat
+from lancetable.operations.retry import write_version
 
 
 def map_update(entries: Mapping[str, str | None], *, replace: bool = False) -> MapUpdate:
@@ -86,10 +85,4 @@ def configure(
         ConflictError: another writer changed the same keys.
         CommitError: it did not become a version.
     """
-
-    def attempt(latest: Snapshot) -> Done[WriteResult]:
-        made = commit_operation(latest, describe(latest), commit)
-        result = WriteResult(made.snapshot.version, attempts=made.attempts)
-        return Done(made.snapshot, result)
-
-    return repeat(snapshot, attempt, commit)
+    return write_version(snapshot, describe, commit)

@@ -17,17 +17,17 @@ from lancetable.expression import Expression, to_sql
 from lancetable.format.manifest.codec import live_rows
 from lancetable.fragment.writer import WriteOptions
 from lancetable.operations.input.file_version import next_field_id, replaced_version
-from lancetable.operations.input.pending_rows import draft_of
 from lancetable.operations.input.prepare import prepare_replacement
 from lancetable.operations.input.write import (
     DEFAULT_COMMIT,
     DEFAULT_WRITE,
     keep_or_remove,
+    pending_rows,
     write_source,
     write_target,
 )
 from lancetable.operations.results import ChangeOptions, Done, WriteResult
-from lancetable.operations.retry import repeat
+from lancetable.operations.retry import repeat, write_version
 from lancetable.operations.rows.find_rows import plan_find
 from lancetable.operations.rows.new_fragments import commit_replacing
 from lancetable.operations.rows.unmatched import (
@@ -104,19 +104,19 @@ def overwrite_where(
     """
     if check:
         refuse_system_columns(where, snapshot.manifest.schema)
-    draft = draft_of(snapshot, data, options.write, options.runner)
+    pending = pending_rows(snapshot, data, options.write, options.runner)
 
     def attempt(latest: Snapshot) -> Done[WriteResult]:
         tasks = plan_find(latest, where)
-        casts = draft.write(latest.manifest.schema).casts
+        casts = pending.write(latest.manifest.schema).casts
         if check:
-            missed = find_unmatched(latest, draft.fragments, where, options.runner)
+            missed = find_unmatched(latest, pending.fragments, where, options.runner)
             refuse_unmatched([missed], to_sql(where), "write them with check=False")
-        made = commit_replacing(latest, tasks, draft.fragments, options)
-        result = WriteResult(made.snapshot.version, draft.rows, made.attempts, casts)
+        made = commit_replacing(latest, tasks, pending.fragments, options)
+        result = WriteResult(made.snapshot.version, pending.rows, made.attempts, casts)
         return Done(made.snapshot, result)
 
-    with keep_or_remove(draft.fragments, draft.target):
+    with keep_or_remove(pending.fragments, pending.target):
         return repeat(snapshot, attempt, options.commit)
 
 
@@ -126,12 +126,9 @@ def truncate(snapshot: Snapshot, *, commit: CommitOptions = DEFAULT_COMMIT) -> D
     Raises:
         CommitError: it did not become a version.
     """
-
-    def attempt(latest: Snapshot) -> Done[WriteResult]:
-        manifest = latest.manifest
-        ids = tuple(fragment.id for fragment in manifest.fragments)
-        made = commit_operation(latest, Delete((), ids, "true"), commit)
-        result = WriteResult(made.snapshot.version, live_rows(manifest) or 0, made.attempts)
-        return Done(made.snapshot, result)
-
-    return repeat(snapshot, attempt, commit)
+    return write_version(
+        snapshot,
+        lambda now: Delete((), tuple(one.id for one in now.manifest.fragments), "true"),
+        commit,
+        rows=lambda emptied, _: live_rows(emptied.manifest) or 0,
+    )

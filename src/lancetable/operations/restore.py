@@ -4,7 +4,6 @@
 2. The versions in between stay, and ids of fragments and rows go on counting.
 """
 
-from lancetable.commit.committer import commit as commit_operation
 from lancetable.commit.numbered import check_number
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
@@ -12,7 +11,7 @@ from lancetable.commit.transaction import Restore
 from lancetable.format.manifest.codec import live_rows
 from lancetable.operations.input.write import DEFAULT_COMMIT
 from lancetable.operations.results import Done, WriteResult
-from lancetable.operations.retry import repeat
+from lancetable.operations.retry import write_version
 
 
 def restore(
@@ -26,10 +25,9 @@ def restore(
         CommitError: it did not become a version.
     """
     check_number(version)
-
-    def attempt(latest: Snapshot) -> Done[WriteResult]:
-        made = commit_operation(latest, Restore(version), commit)
-        rows = live_rows(made.snapshot.manifest) or 0
-        return Done(made.snapshot, WriteResult(made.snapshot.version, rows, made.attempts))
-
-    return repeat(snapshot, attempt, commit)
+    return write_version(
+        snapshot,
+        lambda _: Restore(version),
+        commit,
+        rows=lambda _, restored: live_rows(restored.manifest) or 0,
+    )

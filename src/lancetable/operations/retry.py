@@ -12,15 +12,18 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, TypeVar
 
+from lancetable.commit.committer import commit
 from lancetable.commit.leases import writing
 from lancetable.commit.loop.newer_versions import check_follows
 from lancetable.commit.loop.rounds import LOG
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.transaction import Operation
 from lancetable.commit.versions import load
 from lancetable.errors import ConflictError, FileNotFoundInStoreError
 from lancetable.format.manifest.flags import check_writable
 from lancetable.operations.cleanup.automatic import clean_if_due
+from lancetable.operations.results import Done, WriteResult
 
 R = TypeVar("R")
 _LONGEST_PAUSE = 1.0
@@ -44,6 +47,29 @@ def repeat(snapshot: Snapshot, attempt: Callable[[Snapshot], R], options: Commit
     if isinstance(made, Snapshot) and made.version != snapshot.version and not options.detached:
         clean_if_due(made)
     return done
+
+
+def write_version(
+    snapshot: Snapshot,
+    describe: Callable[[Snapshot], Operation],
+    options: CommitOptions,
+    rows: Callable[[Snapshot, Snapshot], int] = lambda before, after: 0,
+) -> Done[WriteResult]:
+    """Commit an operation without new files.
+
+    ``describe`` returns the operation for the version that it is applied to, ``rows`` the number of
+    rows of the result, given the versions before and after it.
+
+    Raises:
+        CommitError: it did not become a version.
+    """
+
+    def attempt(latest: Snapshot) -> Done[WriteResult]:
+        made = commit(latest, describe(latest), options)
+        count = rows(latest, made.snapshot)
+        return Done(made.snapshot, WriteResult(made.snapshot.version, count, made.attempts))
+
+    return repeat(snapshot, attempt, options)
 
 
 def _repeated(snapshot: Snapshot, attempt: Callable[[Snapshot], R], options: CommitOptions) -> R:

@@ -18,12 +18,12 @@ from lancetable.errors import ConflictError, InputError
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.writer import WriteOptions
-from lancetable.operations.input.pending_rows import draft_of
 from lancetable.operations.input.write import (
     DEFAULT_COMMIT,
     DEFAULT_WRITE,
     check_files_there,
     keep_or_remove,
+    pending_rows,
 )
 from lancetable.operations.results import CastNote, Done, WriteResult
 from lancetable.operations.retry import repeat
@@ -61,10 +61,10 @@ def write_new_fragments(
         SchemaError: the columns do not fit the table.
         InputError: a value does not fit, or the data is of no kind that holds rows.
     """
-    draft = draft_of(snapshot, data, write, runner)
-    with keep_or_remove(draft.fragments, draft.target):
-        fitted = draft.write(snapshot.manifest.schema)
-    return NewFragments(snapshot.store.root, tuple(draft.fragments), fitted.schema, fitted.casts)
+    pending = pending_rows(snapshot, data, write, runner)
+    with keep_or_remove(pending.fragments, pending.target):
+        fitted = pending.write(snapshot.manifest.schema)
+    return NewFragments(snapshot.store.root, tuple(pending.fragments), fitted.schema, fitted.casts)
 
 
 def commit_new_fragments(

@@ -27,8 +27,7 @@ from lancetable.format.schema.model import Schema
 from lancetable.fragment.projection import SYSTEM_COLUMNS
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.writer import WriteOptions, remove_fragments, with_total
-from lancetable.operations.columns.new_files import last_file
-from lancetable.operations.columns.rewrite import rewrite_all
+from lancetable.operations.columns.new_files import last_file, rewrite_all
 from lancetable.operations.input.assign import Assignment, bound_to, parse_assignments, set_ids
 from lancetable.operations.input.write import keep_or_remove
 from lancetable.operations.results import DEFAULTS, ChangeOptions, Done, UpdateResult

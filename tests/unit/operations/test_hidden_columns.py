@@ -78,7 +78,7 @@ def test_nothing_stays_when_the_file_cannot_be_written(
     def fail(*_: object) -> None:
         raise StoreError("no room")
 
-    monkeypatch.setattr("lancetable.operations.rows.hidden_columns.open_writer", fail)
+    monkeypatch.setattr("lancetable.operations.rows.move_rows.open_writer", fail)
     with pytest.raises(StoreError, match="no room"):
         table.update({"x": "x"}, where="x < 4")
     assert sorted((tmp_path / "t/data").iterdir()) == files

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lancetable.errors import StoreError
-from lancetable.operations.compact.reorder import MOST_PARTS, reordered
+from lancetable.operations.compact.order import MOST_PARTS, reordered
 
 COUNT = 5_000
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple, assert_never
 
+from lancetable.commit import transaction as op
 from lancetable.commit.apply import coverage, lineage
 from lancetable.commit.apply.derived_fields import Stamp, finished, next_fragment_id
 from lancetable.commit.apply.files import (
@@ -23,27 +24,6 @@ from lancetable.commit.apply.fragment_ids import find_fragments, fragment_ids, s
 from lancetable.commit.apply.from_version import cloned, restored
 from lancetable.commit.apply.metadata import updated_config
 from lancetable.commit.blob_dataset import check_keeps_blobs, with_blob_dataset
-from lancetable.commit.transaction import (
-    Append,
-    Clone,
-    CreateIndex,
-    DataReplacement,
-    Delete,
-    Merge,
-    Operation,
-    Overwrite,
-    Project,
-    Replacement,
-    ReserveFragments,
-    Restore,
-    Rewrite,
-    Unknown,
-    Update,
-    UpdateBases,
-    UpdateConfig,
-    UpdateMemWalState,
-    UpdateMode,
-)
 from lancetable.errors import InputError, UnsupportedError
 from lancetable.format.manifest import DataFile, Fragment, IndexSegment, Manifest, WriterVersion
 from lancetable.format.manifest.flags import Feature
@@ -89,7 +69,7 @@ class Context:
     """A Merge gives the rows of the table stable ids, which its fragments bring along."""
 
 
-def apply(manifest: Manifest, operation: Operation, context: Context) -> State:
+def apply(manifest: Manifest, operation: op.Operation, context: Context) -> State:
     """Return the version that an operation makes of a version.
 
     Raises:
@@ -98,7 +78,7 @@ def apply(manifest: Manifest, operation: Operation, context: Context) -> State:
     """
     now, writer, name = context.now, context.writer, context.transaction_file
     stamp = Stamp(manifest.version + 1, now, writer, name, manifest.branch)
-    if isinstance(operation, Clone):
+    if isinstance(operation, op.Clone):
         made, segments = cloned(manifest, operation, context.indices())
         stamp = stamp._replace(version=manifest.version, branch=made.branch)
         # Only where the files are is told anew, so nothing follows from it.
@@ -116,44 +96,44 @@ def apply(manifest: Manifest, operation: Operation, context: Context) -> State:
 
 
 def _applied(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
-    manifest: Manifest, operation: Operation, context: Context
+    manifest: Manifest, operation: op.Operation, context: Context
 ) -> State:
     match operation:
-        case Append(fragments):
+        case op.Append(fragments):
             return State(_added(manifest, fragments))
-        case Delete(updated, deleted, _):
+        case op.Delete(updated, deleted, _):
             return _deleted(manifest, updated, frozenset(deleted), context)
-        case Overwrite():
+        case op.Overwrite():
             return _overwritten(manifest, operation, context)
-        case CreateIndex():
+        case op.CreateIndex():
             return State(manifest, coverage.after_create(context.indices(), operation))
-        case Rewrite():
+        case op.Rewrite():
             return _rewritten(manifest, operation, context)
-        case Merge():
+        case op.Merge():
             return _merged(manifest, operation, context)
-        case Restore(version):
+        case op.Restore(version):
             return _restored(manifest, version, context)
-        case ReserveFragments(count):
+        case op.ReserveFragments(count):
             reserved = next_fragment_id(manifest) + count - 1
             return State(manifest._replace(max_fragment_id=reserved))
-        case Update():
+        case op.Update():
             return _updated(manifest, operation, context)
-        case Project():
+        case op.Project():
             return _projected(manifest, operation, context)
-        case UpdateConfig():
+        case op.UpdateConfig():
             return State(updated_config(manifest, operation))
-        case DataReplacement(replacements):
+        case op.DataReplacement(replacements):
             return _replaced(manifest, replacements, context)
-        case UpdateMemWalState(tables):
+        case op.UpdateMemWalState(tables):
             segments = coverage.after_merge_of_log(
                 context.indices(), tables, version=manifest.version + 1, now=context.now
             )
             return State(manifest, segments)
-        case UpdateBases(bases):
+        case op.UpdateBases(bases):
             return State(manifest._replace(base_paths=with_bases(manifest.base_paths, bases)))
-        case Unknown(name):
+        case op.Unknown(name):
             raise UnsupportedError(f"operation {name!r} is not known to this release")
-        case Clone():
+        case op.Clone():
             raise InputError("a clone begins a table and cannot follow a version of one")
         case _:
             assert_never(operation)
@@ -222,7 +202,7 @@ def _deleted(
     return _with_retained(made, segments, segments, context)
 
 
-def _overwritten(manifest: Manifest, operation: Overwrite, context: Context) -> State:
+def _overwritten(manifest: Manifest, operation: op.Overwrite, context: Context) -> State:
     emptied = manifest._replace(
         fragments=(),
         schema=operation.schema,
@@ -240,7 +220,7 @@ def _overwritten(manifest: Manifest, operation: Overwrite, context: Context) -> 
     return State(_added(emptied, operation.fragments), ())
 
 
-def _rewritten(manifest: Manifest, operation: Rewrite, context: Context) -> State:
+def _rewritten(manifest: Manifest, operation: op.Rewrite, context: Context) -> State:
     removed = frozenset(one.id for group in operation.groups for one in group.old_fragments)
     _changed(manifest, (), removed)
     _check_free(manifest, operation, removed)
@@ -265,7 +245,7 @@ def _rewritten(manifest: Manifest, operation: Rewrite, context: Context) -> Stat
     return State(manifest._replace(fragments=edited), None if after == tuple(segments) else after)
 
 
-def _check_free(manifest: Manifest, operation: Rewrite, removed: frozenset[int]) -> None:
+def _check_free(manifest: Manifest, operation: op.Rewrite, removed: frozenset[int]) -> None:
     """Check that no other fragment has the ids that new fragments bring along."""
     brought = [one.id for group in operation.groups for one in group.new_fragments if one.id]
     taken = find_fragments(manifest, brought).keys() - removed
@@ -273,7 +253,7 @@ def _check_free(manifest: Manifest, operation: Rewrite, removed: frozenset[int])
         raise InputError("a rewritten fragment has the id of another fragment")
 
 
-def _merged(manifest: Manifest, operation: Merge, context: Context) -> State:
+def _merged(manifest: Manifest, operation: op.Merge, context: Context) -> State:
     segments = context.indices()
     if context.enable_row_ids:
         manifest = manifest._replace(
@@ -323,14 +303,14 @@ def _restored(manifest: Manifest, version: int, context: Context) -> State:
     return State(restored(manifest, old), segments if segments is not None else ())
 
 
-def _updated(manifest: Manifest, operation: Update, context: Context) -> State:
+def _updated(manifest: Manifest, operation: op.Update, context: Context) -> State:
     removed = frozenset(operation.removed_fragment_ids)
     changed = _changed(manifest, operation.updated_fragments, removed)
     stable = _is_stable(manifest)
     origins: Sequence[Fragment] = ()
     if stable and operation.new_fragments:
         origins = tuple(find_fragments(manifest, changed.keys() | removed).values())
-    if stable and operation.update_mode is UpdateMode.REWRITE_COLUMNS:
+    if stable and operation.update_mode is op.UpdateMode.REWRITE_COLUMNS:
         changed = {id_: _touched(one, operation, manifest) for id_, one in changed.items()}
     made = _added(
         manifest, operation.new_fragments, changed=changed, removed=removed, origins=origins
@@ -352,7 +332,7 @@ def _updated(manifest: Manifest, operation: Update, context: Context) -> State:
     return _with_retained(made, before, segments, context)
 
 
-def _touched(fragment: Fragment, operation: Update, manifest: Manifest) -> Fragment:
+def _touched(fragment: Fragment, operation: op.Update, manifest: Manifest) -> Fragment:
     offsets = lineage.matched_offsets(
         fragment, operation.updated_fragment_offsets, operation.updated_fragment_offset_bitmaps
     )
@@ -362,7 +342,7 @@ def _touched(fragment: Fragment, operation: Update, manifest: Manifest) -> Fragm
     return lineage.touch(fragment, offsets, version)
 
 
-def _projected(manifest: Manifest, operation: Project, context: Context) -> State:
+def _projected(manifest: Manifest, operation: op.Project, context: Context) -> State:
     live = {field.id for field in operation.schema.walk()}.union(_SPILLED)
     changed = {}
     # Only where a column goes do files lose their last one.
@@ -379,7 +359,9 @@ def _projected(manifest: Manifest, operation: Project, context: Context) -> Stat
     return _with_retained(made, segments, segments, context)
 
 
-def _replaced(manifest: Manifest, replacements: Sequence[Replacement], context: Context) -> State:
+def _replaced(
+    manifest: Manifest, replacements: Sequence[op.Replacement], context: Context
+) -> State:
     fields = {replacement.new_file.fields for replacement in replacements}
     if len(fields) > 1:
         raise InputError("all new files of a data replacement must hold the same columns")

@@ -8,23 +8,19 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from lancetable.commit.apply.manifest import Context, apply
-from lancetable.commit.codec.encode import encode_transaction
-from lancetable.commit.publish import claim, discard, refresh_hint, this_writer, write_transaction
-from lancetable.commit.snapshot import Snapshot, shown
+from lancetable.commit.publish import publish, this_writer
+from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Clone, Transaction
 from lancetable.commit.versions import listed
-from lancetable.errors import ExistsError, InputError, StoreError, UnsupportedError
+from lancetable.errors import ExistsError, InputError, UnsupportedError
 from lancetable.format.manifest import Manifest
-from lancetable.format.manifest.codec import encode_manifest
 from lancetable.format.manifest.flags import check_writable
 from lancetable.format.manifest.fragments.codec import StoredFragments
-from lancetable.format.manifest.indices.codec import encode_index_section
 from lancetable.format.manifest.names import (
     DETACHED_BIT,
     Scheme,
     manifest_path,
     transaction_name,
-    transaction_path,
 )
 from lancetable.store import Store, TableLocation
 
@@ -71,23 +67,8 @@ def begin(source: Snapshot, store: Store, operation: Clone, location: TableLocat
     name = transaction_name(transaction.read_version, transaction.uuid)
     context = Context(datetime.now(UTC), this_writer(), source.indices, transaction_file=name)
     state = apply(source.manifest, operation, context)
-    message = encode_transaction(transaction)
-    path = manifest_path(state.manifest.version, Scheme.V2)
-    encoded = encode_manifest(
-        state.manifest,
-        shown(store, path),
-        index_section=encode_index_section(state.indices) if state.indices else None,
-        transaction=message,
-    )
-    record = transaction_path(name)
-    write_transaction(store, record, message)
-    try:
-        is_ours = claim(store, path, encoded.content, transaction.uuid)
-    except StoreError:
-        discard(store, [record])
-        raise
-    if not is_ours:
-        discard(store, [record])
+    made = publish(store, state.manifest, state.indices, transaction, Scheme.V2)
+    if made is None:
         raise ExistsError(f"{store.root}: another writer made a table there first")
-    refresh_hint(store, encoded.manifest.version)
-    return Snapshot(location, store, encoded.manifest, path, operation.branch_name)
+    path = manifest_path(made.manifest.version, Scheme.V2)
+    return Snapshot(location, store, made.manifest, path, operation.branch_name)

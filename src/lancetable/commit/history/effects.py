@@ -7,25 +7,8 @@ before, so it is compared with the version it was applied to; that version is as
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from lancetable.commit import transaction as op
 from lancetable.commit.apply.fragment_ids import find_fragments
-from lancetable.commit.transaction import (
-    Append,
-    Clone,
-    CreateIndex,
-    DataReplacement,
-    Delete,
-    Merge,
-    Operation,
-    Overwrite,
-    Project,
-    ReserveFragments,
-    Restore,
-    Rewrite,
-    Update,
-    UpdateBases,
-    UpdateConfig,
-    UpdateMode,
-)
 from lancetable.format.manifest import Fragment, InlineSequence, Manifest
 from lancetable.format.manifest.codec import live_rows
 from lancetable.format.manifest.fragments.codec import StoredFragments
@@ -53,33 +36,33 @@ UNKNOWN = Effect(None, None, None)
 NOTHING = Effect()
 
 
-def effect_of(operation: Operation, before: Before) -> Effect:
+def effect_of(operation: op.Operation, before: Before) -> Effect:
     """Return what an operation did; ``before`` gives the version before, if it is still there."""
     found = _of_rows(operation, before)
     return _of_table(operation, before) if found is None else found
 
 
 def _of_rows(  # noqa: PLR0911 - one answer for each operation
-    operation: Operation, before: Before
+    operation: op.Operation, before: Before
 ) -> Effect | None:
     match operation:
-        case Append(fragments):
+        case op.Append(fragments):
             return Effect(_physical(fragments), fragments_added=len(fragments))
-        case Delete(updated, removed, predicate):
+        case op.Delete(updated, removed, predicate):
             return Effect(
                 rows_removed=_gone(updated, removed, before()),
                 fragments_removed=len(removed),
                 fragments_changed=len(updated),
                 predicate=predicate,
             )
-        case Update():
+        case op.Update():
             return _of_update(operation, before())
-        case Rewrite(groups):
+        case op.Rewrite(groups):
             return Effect(
                 fragments_added=sum(len(group.new_fragments) for group in groups),
                 fragments_removed=sum(len(group.old_fragments) for group in groups),
             )
-        case Overwrite(fragments, _, _, _):
+        case op.Overwrite(fragments, _, _, _):
             old = before()
             return Effect(
                 _physical(fragments),
@@ -87,45 +70,45 @@ def _of_rows(  # noqa: PLR0911 - one answer for each operation
                 fragments_added=len(fragments),
                 fragments_removed=0 if old is None else len(old.fragments),
             )
-        case Merge():
+        case op.Merge():
             return _of_merge(operation, before())
         case _:
             return None
 
 
 def _of_table(  # noqa: PLR0911 - one answer for each operation
-    operation: Operation, before: Before
+    operation: op.Operation, before: Before
 ) -> Effect:
     match operation:
-        case Project(schema, _):
+        case op.Project(schema, _):
             return Effect(detail=_columns(before(), schema))
-        case DataReplacement(replacements):
+        case op.DataReplacement(replacements):
             changed = {one.fragment_id for one in replacements}
             return Effect(fragments_changed=len(changed))
-        case Restore(version):
+        case op.Restore(version):
             return Effect(None, None, None, detail=f"version {version}")
-        case ReserveFragments(count):
+        case op.ReserveFragments(count):
             return Effect(detail=f"{count} fragment ids")
-        case CreateIndex(new, removed):
+        case op.CreateIndex(new, removed):
             names = [f"+{name}" for name in sorted({one.name for one in new})]
             names += [f"-{name}" for name in sorted({one.name for one in removed})]
             return Effect(detail=" ".join(names))
-        case Clone(is_shallow, name, version, path, _):
+        case op.Clone(is_shallow, name, version, path, _):
             kind = "shallow" if is_shallow else "deep"
             branch = f" of {name}" if name else ""
             return Effect(detail=f"{kind}, version {version}{branch} at {path}")
-        case UpdateBases(bases):
+        case op.UpdateBases(bases):
             return Effect(detail=" ".join(base.path for base in bases))
-        case UpdateConfig():
+        case op.UpdateConfig():
             return Effect(detail=_keys(operation))
         case _:
             return UNKNOWN
 
 
-def _of_update(operation: Update, before: Manifest | None) -> Effect:
+def _of_update(operation: op.Update, before: Manifest | None) -> Effect:
     removed, updated = operation.removed_fragment_ids, operation.updated_fragments
     counts: tuple[int | None, int | None, int | None]
-    if operation.update_mode is UpdateMode.REWRITE_COLUMNS:
+    if operation.update_mode is op.UpdateMode.REWRITE_COLUMNS:
         counts = (_physical(operation.new_fragments), 0, _matched(operation))
     else:
         written = _physical(operation.new_fragments)
@@ -148,7 +131,7 @@ def _of_update(operation: Update, before: Manifest | None) -> Effect:
     )
 
 
-def _of_merge(operation: Merge, before: Manifest | None) -> Effect:
+def _of_merge(operation: op.Merge, before: Manifest | None) -> Effect:
     if before is None:
         return UNKNOWN
     old = {one.id: one.files for one in before.fragments}
@@ -208,7 +191,7 @@ def _moved(fragments: Iterable[Fragment]) -> int | None:
     return sum(id_count(sequence.data) for sequence in sequences)
 
 
-def _matched(operation: Update) -> int | None:
+def _matched(operation: op.Update) -> int | None:
     """Return how many rows an update of columns says it matched."""
     offsets, bitmaps = operation.updated_fragment_offsets, operation.updated_fragment_offset_bitmaps
     total = 0
@@ -239,7 +222,7 @@ def _columns(before: Manifest | None, schema: Schema) -> str:
     return " ".join(words)
 
 
-def _keys(operation: UpdateConfig) -> str:
+def _keys(operation: op.UpdateConfig) -> str:
     words = []
     for what in ("config", "table_metadata", "schema_metadata"):
         update = getattr(operation, what)

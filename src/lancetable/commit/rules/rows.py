@@ -1,5 +1,6 @@
 """Conflict rules for rows that are deleted, updated, moved or replaced."""
 
+from lancetable.commit import transaction as op
 from lancetable.commit.rules.indices import generations, meets
 from lancetable.commit.rules.keys import may_share
 from lancetable.commit.rules.verdicts import (
@@ -15,59 +16,47 @@ from lancetable.commit.rules.verdicts import (
     retry,
     stop,
 )
-from lancetable.commit.transaction import (
-    Append,
-    CreateIndex,
-    DataReplacement,
-    Delete,
-    Merge,
-    Operation,
-    Project,
-    Rewrite,
-    Update,
-    UpdateMemWalState,
-    UpdateMode,
-)
 from lancetable.format.manifest.indices.kinds import is_system
 
 
-def for_delete(own: Delete, other: Operation, facts: Facts) -> Verdict:
+def for_delete(own: op.Delete, other: op.Operation, facts: Facts) -> Verdict:
     """Judge deleted rows."""
     return first_verdict(
         first(
-            (isinstance(other, Merge), ALL_FRAGMENTS), (isinstance(other, UpdateMemWalState), LOG)
+            (isinstance(other, op.Merge), ALL_FRAGMENTS),
+            (isinstance(other, op.UpdateMemWalState), LOG),
         ),
         _overlapping(own, other, facts),
     )
 
 
-def for_update(own: Update, other: Operation, facts: Facts) -> Verdict:
+def for_update(own: op.Update, other: op.Operation, facts: Facts) -> Verdict:
     """Judge changed, inserted and removed rows."""
-    forbids = isinstance(other, Project) and not other.preserves_nullability
-    log = other.compacted_sstables if isinstance(other, Update | UpdateMemWalState) else ()
+    forbids = isinstance(other, op.Project) and not other.preserves_nullability
+    log = other.compacted_sstables if isinstance(other, op.Update | op.UpdateMemWalState) else ()
     return first_verdict(
-        first((isinstance(other, Merge), ALL_FRAGMENTS), (forbids, NULLS)),
+        first((isinstance(other, op.Merge), ALL_FRAGMENTS), (forbids, NULLS)),
         generations(own.compacted_sstables, log),
         _inserted(own, other),
         _overlapping(own, other, facts),
     )
 
 
-def _inserted(own: Update, other: Operation) -> Verdict:
+def _inserted(own: op.Update, other: op.Operation) -> Verdict:
     """Judge what concerns keys that an update inserts because they were not there."""
     keys = own.inserted_rows
     if keys is None:
         return FINE
-    replaced = other.field_ids if isinstance(other, DataReplacement) else frozenset()
-    unknown = isinstance(other, Update) and other.inserted_rows is None
+    replaced = other.field_ids if isinstance(other, op.DataReplacement) else frozenset()
+    unknown = isinstance(other, op.Update) and other.inserted_rows is None
     shared = (
-        isinstance(other, Update)
+        isinstance(other, op.Update)
         and other.inserted_rows is not None
         and may_share(keys, other.inserted_rows)
     )
     return first(
         (
-            isinstance(other, Append),
+            isinstance(other, op.Append),
             retry("another writer appended rows, which may have the inserted keys"),
         ),
         (replaced.intersection(keys.field_ids), retry("another writer replaced values of the key")),
@@ -76,13 +65,13 @@ def _inserted(own: Update, other: Operation) -> Verdict:
     )
 
 
-def _overlapping(own: Delete | Update, other: Operation, facts: Facts) -> Verdict:
+def _overlapping(own: op.Delete | op.Update, other: op.Operation, facts: Facts) -> Verdict:
     mine, their = own.touched, other.touched
     both = mine.all & their.all
     if not both:
         return FINE
-    deletes = isinstance(other, Delete | Update)
-    rewrites = isinstance(own, Update) and own.update_mode is UpdateMode.REWRITE_COLUMNS
+    deletes = isinstance(other, op.Delete | op.Update)
+    rewrites = isinstance(own, op.Update) and own.update_mode is op.UpdateMode.REWRITE_COLUMNS
     removed = both & (their.removed | mine.removed)
     known = facts.affected is not None and both <= facts.affected.keys()
     if not deletes or rewrites or removed or not known:
@@ -92,18 +81,18 @@ def _overlapping(own: Delete | Update, other: Operation, facts: Facts) -> Verdic
     return Compatible(both)
 
 
-def for_rewrite(own: Rewrite, other: Operation, facts: Facts) -> Verdict:
+def for_rewrite(own: op.Rewrite, other: op.Operation, facts: Facts) -> Verdict:
     """Judge rows that moved to other files: what others deleted meanwhile can be deleted there."""
     mine, their = own.touched.all, other.touched
     both = mine & their.all
-    deletes = isinstance(other, Delete | Update) and facts.are_moves_known
+    deletes = isinstance(other, op.Delete | op.Update) and facts.are_moves_known
     rewritten = [
         id_ for id_ in both & their.updated if their.files.get(id_) != facts.files.get(id_)
     ]
     verdict = first(
-        (isinstance(other, Merge), ALL_FRAGMENTS),
+        (isinstance(other, op.Merge), ALL_FRAGMENTS),
         (
-            isinstance(other, CreateIndex) and _is_indexed(own, other, facts),
+            isinstance(other, op.CreateIndex) and _is_indexed(own, other, facts),
             retry("another writer indexed rows that were moved"),
         ),
         (both and not deletes, retry(f"another writer changed fragment {min(both, default=0)}")),
@@ -115,7 +104,7 @@ def for_rewrite(own: Rewrite, other: Operation, facts: Facts) -> Verdict:
     return Compatible(both) if both and verdict == FINE else verdict
 
 
-def _is_indexed(own: Rewrite, other: CreateIndex, facts: Facts) -> bool:
+def _is_indexed(own: op.Rewrite, other: op.CreateIndex, facts: Facts) -> bool:
     """Say whether new index segments lose rows that moved.
 
     They do not when the moves are recorded, unless a segment describes a part of a group only.
@@ -133,25 +122,25 @@ def _is_indexed(own: Rewrite, other: CreateIndex, facts: Facts) -> bool:
     return False
 
 
-def for_replacement(own: DataReplacement, other: Operation) -> Verdict:
+def for_replacement(own: op.DataReplacement, other: op.Operation) -> Verdict:
     """Judge files that replace the values of columns."""
     mine, fields = own.touched.all, own.field_ids
     their = other.touched
     match other:
-        case Merge():
+        case op.Merge():
             return ALL_FRAGMENTS
-        case UpdateMemWalState():
+        case op.UpdateMemWalState():
             return LOG
-        case CreateIndex():
+        case op.CreateIndex():
             indexed = any(fields.intersection(segment.fields) for segment in other.new_indices)
             return first((indexed, retry("another writer indexed the replaced column")))
-        case Project(schema, preserves):
+        case op.Project(schema, preserves):
             dropped = not fields <= {one.id for one in schema.walk()}
             return first(
                 (not preserves, NULLS),
                 (dropped, stop("another writer dropped the replaced column")),
             )
-        case Rewrite():
+        case op.Rewrite():
             return first((mine & their.all, retry("another writer moved rows of the fragment")))
         case _:
             return first(
@@ -163,14 +152,14 @@ def for_replacement(own: DataReplacement, other: Operation) -> Verdict:
             )
 
 
-def _changes(other: Operation, fields: frozenset[int]) -> bool:
+def _changes(other: op.Operation, fields: frozenset[int]) -> bool:
     """Say whether values of the fields changed or moved inside fragments that were updated."""
     match other:
-        case DataReplacement():
+        case op.DataReplacement():
             return bool(fields & other.field_ids)
-        case Update(update_mode=UpdateMode.REWRITE_COLUMNS, fields_modified=modified):
+        case op.Update(update_mode=op.UpdateMode.REWRITE_COLUMNS, fields_modified=modified):
             return bool(fields.intersection(modified))
-        case Update():
+        case op.Update():
             return True
         case _:
             return False

@@ -1,67 +1,53 @@
 """Conflict rules for the schema, the configuration, base paths and the table as a whole."""
 
+from lancetable.commit import transaction as op
 from lancetable.commit.rules.verdicts import FINE, LOG, NULLS, Verdict, first, retry, stop
-from lancetable.commit.transaction import (
-    Append,
-    CreateIndex,
-    DataReplacement,
-    MapUpdate,
-    Merge,
-    Operation,
-    Overwrite,
-    Project,
-    Restore,
-    Update,
-    UpdateBases,
-    UpdateConfig,
-    UpdateMemWalState,
-)
 
 _SAME_CONFIG = stop("another writer changed the same configuration")
 _SAME_SCHEMA_METADATA = stop("another writer changed the metadata of the schema")
 
 
-def _config_keys(operation: Operation) -> frozenset[str]:
-    if isinstance(operation, Overwrite):
+def _config_keys(operation: op.Operation) -> frozenset[str]:
+    if isinstance(operation, op.Overwrite):
         return frozenset(operation.config_upsert_values)
-    if isinstance(operation, UpdateConfig) and operation.config is not None:
+    if isinstance(operation, op.UpdateConfig) and operation.config is not None:
         return frozenset(operation.config.entries)
     return frozenset()
 
 
-def for_overwrite(own: Overwrite, other: Operation) -> Verdict:
+def for_overwrite(own: op.Overwrite, other: op.Operation) -> Verdict:
     """Judge an operation that replaces all rows and the schema."""
     return first(
-        (isinstance(other, UpdateMemWalState), LOG),
+        (isinstance(other, op.UpdateMemWalState), LOG),
         (_config_keys(own) & _config_keys(other), _SAME_CONFIG),
-        (isinstance(other, Overwrite), retry("another writer overwrote the table")),
+        (isinstance(other, op.Overwrite), retry("another writer overwrote the table")),
     )
 
 
-def for_restore(other: Operation) -> Verdict:
+def for_restore(other: op.Operation) -> Verdict:
     """Judge going back to an older version."""
-    described = isinstance(other, UpdateConfig) and other.changes_schema
+    described = isinstance(other, op.UpdateConfig) and other.changes_schema
     return first(
-        (isinstance(other, UpdateMemWalState), LOG),
+        (isinstance(other, op.UpdateMemWalState), LOG),
         (described, _SAME_SCHEMA_METADATA),
     )
 
 
-def after_replacement(own: Operation, other: Restore | Overwrite) -> Verdict:
+def after_replacement(own: op.Operation, other: op.Restore | op.Overwrite) -> Verdict:
     """Judge what comes after the whole table was replaced."""
-    if isinstance(own, UpdateBases):
+    if isinstance(own, op.UpdateBases):
         return FINE
-    if isinstance(own, UpdateConfig) and not own.changes_schema:
+    if isinstance(own, op.UpdateConfig) and not own.changes_schema:
         return first((_config_keys(own) & _config_keys(other), _SAME_CONFIG))
-    verb = "restored an older version of" if isinstance(other, Restore) else "overwrote"
+    verb = "restored an older version of" if isinstance(other, op.Restore) else "overwrote"
     return stop(f"another writer {verb} the table")
 
 
-def for_config(own: UpdateConfig, other: Operation) -> Verdict:
+def for_config(own: op.UpdateConfig, other: op.Operation) -> Verdict:
     """Judge changes of configuration and metadata."""
-    if isinstance(other, Merge):
+    if isinstance(other, op.Merge):
         return first((own.changes_schema, retry("another writer changed the schema")))
-    if not isinstance(other, UpdateConfig):
+    if not isinstance(other, op.UpdateConfig):
         return FINE
     both_schema = own.schema_metadata is not None and other.schema_metadata is not None
     fields = own.field_metadata.keys() & other.field_metadata.keys()
@@ -76,7 +62,7 @@ def for_config(own: UpdateConfig, other: Operation) -> Verdict:
     )
 
 
-def _set_twice(mine: MapUpdate | None, their: MapUpdate | None) -> bool:
+def _set_twice(mine: op.MapUpdate | None, their: op.MapUpdate | None) -> bool:
     """Say whether one side sets a key that the other sets or removes."""
     if mine is None or their is None:
         return False
@@ -84,15 +70,15 @@ def _set_twice(mine: MapUpdate | None, their: MapUpdate | None) -> bool:
     return any(mine.entries[key] is not None or their.entries[key] is not None for key in shared)
 
 
-def _meet(mine: MapUpdate | None, their: MapUpdate | None) -> bool:
+def _meet(mine: op.MapUpdate | None, their: op.MapUpdate | None) -> bool:
     if mine is None or their is None:
         return False
     return mine.replace or their.replace or bool(mine.entries.keys() & their.entries.keys())
 
 
-def for_bases(own: UpdateBases, other: Operation) -> Verdict:
+def for_bases(own: op.UpdateBases, other: op.Operation) -> Verdict:
     """Judge new base paths."""
-    if not isinstance(other, UpdateBases):
+    if not isinstance(other, op.UpdateBases):
         return FINE
     for mine in own.new_bases:
         for their in other.new_bases:
@@ -102,27 +88,27 @@ def for_bases(own: UpdateBases, other: Operation) -> Verdict:
     return FINE
 
 
-def may_forbid_nulls(other: Operation) -> bool:
+def may_forbid_nulls(other: op.Operation) -> bool:
     """Say whether rows written before may hold nulls that the new schema forbids."""
-    return isinstance(other, Merge | Project) and not other.preserves_nullability
+    return isinstance(other, op.Merge | op.Project) and not other.preserves_nullability
 
 
-def for_append(own: Append, other: Operation) -> Verdict:
+def for_append(own: op.Append, other: op.Operation) -> Verdict:
     """Judge new rows.
 
     A cast gives a column a new id. New rows that were written for the old one would be null there.
     """
     return first(
-        (isinstance(other, UpdateMemWalState), LOG),
+        (isinstance(other, op.UpdateMemWalState), LOG),
         (may_forbid_nulls(other), NULLS),
         (
-            isinstance(other, Merge) and _holds_others(own, other),
+            isinstance(other, op.Merge) and _holds_others(own, other),
             retry("another writer replaced a column that the new rows hold"),
         ),
     )
 
 
-def _holds_others(own: Append, other: Merge) -> bool:
+def _holds_others(own: op.Append, other: op.Merge) -> bool:
     """Say whether new rows hold columns that the new schema does not know."""
     known = {field.id for field in other.schema.walk()}
     return any(
@@ -133,31 +119,31 @@ def _holds_others(own: Append, other: Merge) -> bool:
     )
 
 
-def for_merge(other: Operation) -> Verdict:
+def for_merge(other: op.Operation) -> Verdict:
     """Judge new columns, which name all fragments as they were."""
-    if isinstance(other, CreateIndex | UpdateBases):
+    if isinstance(other, op.CreateIndex | op.UpdateBases):
         return FINE
-    if isinstance(other, UpdateConfig):
+    if isinstance(other, op.UpdateConfig):
         changed = retry("another writer changed the metadata of the schema")
         return first((other.changes_schema, changed))
     return first(
-        (isinstance(other, Project), stop("another writer changed the schema")),
-        (isinstance(other, UpdateMemWalState), LOG),
+        (isinstance(other, op.Project), stop("another writer changed the schema")),
+        (isinstance(other, op.UpdateMemWalState), LOG),
         (True, retry("another writer changed the fragments of the table")),
     )
 
 
-def for_project(own: Project, other: Operation) -> Verdict:
+def for_project(own: op.Project, other: op.Operation) -> Verdict:
     """Judge another schema over the same files."""
-    adds = isinstance(other, Append | Update | DataReplacement)
+    adds = isinstance(other, op.Append | op.Update | op.DataReplacement)
     return first(
-        (isinstance(other, Merge | Project), retry("another writer changed the schema")),
+        (isinstance(other, op.Merge | op.Project), retry("another writer changed the schema")),
         # The whole schema is replaced, with it what the other one wrote about its columns.
         (
-            isinstance(other, UpdateConfig) and other.changes_schema,
+            isinstance(other, op.UpdateConfig) and other.changes_schema,
             retry("another writer changed the metadata of the schema"),
         ),
-        (isinstance(other, UpdateMemWalState), LOG),
+        (isinstance(other, op.UpdateMemWalState), LOG),
         (
             adds and not own.preserves_nullability,
             retry("another writer added values, which may be null"),

@@ -1,15 +1,23 @@
-"""List the files of a version, and copy or link them below another root.
+"""List the files of a version, name them below another root, and copy or link them there.
 
-Names of data files and of index segments are random, so files of one table never get in each
-other's way; a name that two base paths use for different files is refused.
+A file of a branch that is below the root of its parent already is the parent's own. One below a
+base path that both have keeps its base. Every other file is copied below the parent's root, so that
+the branch may be deleted afterwards. It keeps its name and gets a random ending,
+``{name}_b{12 hex}.lance``: no other writer uses that name, and the name on the branch can be
+recovered.
+
+Names of data files and of index segments are random, so files of one table never collide; a name
+that two base paths use for different files is refused.
 """
 
+import re
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError, UnsupportedError
-from lancetable.format.manifest import DataFile, ExternalSequence, Fragment
+from lancetable.format.manifest import DataFile, DeletionFile, ExternalSequence, Fragment
 from lancetable.format.manifest.names import (
     BLOB_DATASET,
     data_path,
@@ -128,3 +136,69 @@ def _bring_one(task: BringTask) -> str:
     journey = task.journey
     task.transfer(journey.source, journey.path, task.target, journey.to)
     return journey.to
+
+
+_ENDING = re.compile(r"_b[0-9a-f]{12}(?=\.lance$)")
+
+
+def origin_name(path: str) -> str:
+    """Return the name that a data file had where it was written."""
+    return _ENDING.sub("", path)
+
+
+def _brought_name(path: str) -> str:
+    stem = origin_name(path).removesuffix(".lance")
+    return f"{stem}_b{secrets.token_hex(6)}.lance"
+
+
+class Relocation:
+    """Files of a source as a target names them, and those that have to be brought there."""
+
+    def __init__(self, source: Snapshot, target: Snapshot) -> None:
+        self._source = source
+        self._target = target
+        self._bases = dict(_shared_bases(source, target))
+        self.journeys: list[Journey] = []
+
+    def data_file(self, file: DataFile) -> DataFile:
+        """Return a data file of the source as one of the target."""
+        if file.base_id is not None and file.base_id in self._bases:
+            return file._replace(base_id=self._bases[file.base_id])
+        name = _brought_name(file.path)
+        self.journeys.extend(data_journeys(self._source, file, name))
+        return file._replace(path=name, base_id=None)
+
+    def deletion_file(self, fragment: Fragment, file: DeletionFile, id_: int) -> DeletionFile:
+        """Return the deletion file of a fragment, which has ``id_`` in the target."""
+        if file.base_id is not None and file.base_id in self._bases and fragment.id == id_:
+            return file._replace(base_id=self._bases[file.base_id])
+        store, path = self._source.deletion_file_place(fragment, file)
+        brought = file._replace(id=secrets.randbits(64), base_id=None, fragment_id=None)
+        self.journeys.append(Journey(store, path, deletion_path(id_, brought)))
+        return brought
+
+    def fragment(self, fragment: Fragment, id_: int) -> Fragment:
+        """Return a whole fragment with the id that it has in the target."""
+        deletion = fragment.deletion_file
+        return fragment._replace(
+            id=id_,
+            files=tuple(self.data_file(file) for file in fragment.files),
+            deletion_file=deletion and self.deletion_file(fragment, deletion, id_),
+        )
+
+
+def _shared_bases(source: Snapshot, target: Snapshot) -> Iterator[tuple[int, int | None]]:
+    """Yield the base paths of the source that the target knows, with their ids there."""
+    own = target.store.root
+    known = {_root(target, base.path): base for base in target.manifest.base_paths}
+    for base in source.manifest.base_paths:
+        root = _root(source, base.path)
+        same = known.get(root)
+        if root == own and base.is_dataset_root:
+            yield base.id, None
+        elif same is not None and same.is_dataset_root == base.is_dataset_root:
+            yield base.id, same.id
+
+
+def _root(snapshot: Snapshot, path: str) -> str:
+    return snapshot.location.elsewhere(path).open().root

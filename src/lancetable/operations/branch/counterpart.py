@@ -16,7 +16,7 @@ from lancetable.format.arrays import Offsets
 from lancetable.format.manifest import Fragment, InlineSequence
 from lancetable.format.manifest.rowids import decode_row_ids, encode_row_ids
 from lancetable.fragment.deletions import load_deletions
-from lancetable.operations.branch.relocate import origin_name
+from lancetable.operations.branch.copy_files import origin_name
 
 Ids = npt.NDArray[np.uint64]
 

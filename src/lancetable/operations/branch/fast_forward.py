@@ -37,11 +37,10 @@ from lancetable.errors import ConflictError, InputError, UnsupportedError
 from lancetable.format.manifest import Fragment, InlineSequence, Manifest, SequenceSource
 from lancetable.format.manifest.rowids import decode_versions, encode_versions
 from lancetable.format.schema.model import Schema
-from lancetable.operations.branch.copy_files import bring
-from lancetable.operations.branch.relocate import Relocation
+from lancetable.operations.branch.copy_files import Relocation, bring
 from lancetable.operations.input.write import DEFAULT_COMMIT
 from lancetable.operations.results import Done, VersionResult
-from lancetable.operations.rows.hidden_columns import SPILL
+from lancetable.operations.rows.move_rows import SPILL
 from lancetable.operations.run.runner import THREADS, Runner
 from lancetable.operations.run.steps import own_files
 from lancetable.store.copy import share_object

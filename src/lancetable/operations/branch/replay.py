@@ -37,8 +37,8 @@ from lancetable.commit.transaction import (
 from lancetable.errors import ConflictError, InputError, UnsupportedError
 from lancetable.format.manifest import Fragment, InlineSequence, Manifest
 from lancetable.format.schema.model import Field, Schema
+from lancetable.operations.branch.copy_files import Relocation, origin_name
 from lancetable.operations.branch.counterpart import Counterparts
-from lancetable.operations.branch.relocate import Relocation, origin_name
 from lancetable.operations.results import ChangeOptions
 from lancetable.operations.rows.mark_deleted import Marks, mark_rows
 from lancetable.operations.rows.rowset import RowSet

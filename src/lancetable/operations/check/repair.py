@@ -17,43 +17,39 @@ from uuid import uuid4
 
 from lancetable.commit.apply import coverage, lineage
 from lancetable.commit.apply.derived_fields import Stamp, finished
-from lancetable.commit.codec.encode import encode_transaction
-from lancetable.commit.publish import claim, discard, refresh_hint, this_writer, write_transaction
+from lancetable.commit.loop.newer_versions import scheme_of
+from lancetable.commit.publish import publish, this_writer
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.commit.transaction import COMMIT_MESSAGE, Restore, Transaction
 from lancetable.commit.versions import read_hint
 from lancetable.errors import (
     ConflictError,
     CorruptError,
-    InputError,
     TableNotFoundError,
     UnsupportedError,
 )
 from lancetable.format.manifest import Fragment, IndexSegment, Manifest
-from lancetable.format.manifest.codec import encode_manifest
 from lancetable.format.manifest.flags import Feature, check_writable
-from lancetable.format.manifest.indices.codec import encode_index_section
-from lancetable.format.manifest.names import (
-    Scheme,
-    manifest_path,
-    parse_manifest_name,
-    transaction_name,
-    transaction_path,
-)
+from lancetable.format.manifest.names import transaction_name
 from lancetable.fragment.counts import live_rows
 from lancetable.fragment.files import DataFiles
 from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.projection import ROW_ID
-from lancetable.operations.check.fragment_ids import FRAGMENT_IDS, with_own_deletions
+from lancetable.operations.check.ids import (
+    FRAGMENT_IDS,
+    NOT_GIVEN_OUT,
+    row_id_faults,
+    with_own_deletions,
+)
 from lancetable.operations.check.model import Fault, Level
 from lancetable.operations.check.names import readable_lines
 from lancetable.operations.check.nulls import NULLS
-from lancetable.operations.check.rowids import NOT_GIVEN_OUT, row_id_faults
 from lancetable.operations.check.run import memory_of
 from lancetable.operations.check.tasks import look_ahead
 from lancetable.operations.check.version import faults_of
 from lancetable.operations.cleanup.retention import Line, Numbered, manifests_of, open_version
 from lancetable.operations.run.runner import Runner
+from lancetable.operations.run.steps import own_files
 from lancetable.store import TableLocation
 
 _FARTHEST_HINT = 1000
@@ -136,31 +132,15 @@ class RepairPlan:
         store = self.base.store
         if _places(manifests_of(store)) != self.seen:
             raise _changed(self.base)
-        said = message or f"repair of version {self.base.version}, {self.lost_rows} rows lost"
-        properties = {COMMIT_MESSAGE: said}
-        transaction = Transaction(
-            self.version - 1, str(uuid4()), Restore(self.base.version), properties
-        )
+        text = message or f"repair of version {self.base.version}, {self.lost_rows} rows lost"
+        restored = Restore(self.base.version)
+        transaction = Transaction(self.version - 1, str(uuid4()), restored, {COMMIT_MESSAGE: text})
         name = transaction_name(transaction.read_version, transaction.uuid)
-        record = encode_transaction(transaction)
-        path = manifest_path(self.version, _scheme(self.base))
-        written: list[str] = []
-        try:
+        with own_files(store) as written:
             manifest = self._manifest(name, written)
-            encoded = encode_manifest(
-                manifest,
-                shown(store, path),
-                index_section=encode_index_section(self.segments) if self.segments else None,
-                transaction=record,
-            )
-            write_transaction(store, transaction_path(name), record)
-        except Exception:
-            discard(store, written)
-            raise
-        if not claim(store, path, encoded.content, transaction.uuid):
-            discard(store, [transaction_path(name), *written])
-            raise _changed(self.base)
-        refresh_hint(store, self.version)
+            made = publish(store, manifest, self.segments, transaction, scheme_of(self.base))
+            if made is None:
+                raise _changed(self.base)
         return RepairResult(self.version, self.losses)
 
     def _manifest(self, transaction_file: str, written: list[str]) -> Manifest:
@@ -389,10 +369,3 @@ def _changed(base: Snapshot) -> ConflictError:
         "it again",
         retryable=True,
     )
-
-
-def _scheme(base: Snapshot) -> Scheme:
-    name = parse_manifest_name(base.manifest_path.rpartition("/")[2])
-    if name is None:
-        raise InputError(f"{base.manifest_path} is no manifest of a history")
-    return name.scheme

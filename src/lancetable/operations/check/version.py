@@ -20,7 +20,7 @@ from lancetable.operations.check.files import (
     check_deletion_file,
     check_index_file,
 )
-from lancetable.operations.check.fragment_ids import id_faults
+from lancetable.operations.check.ids import id_faults
 from lancetable.operations.check.journal import Finding, Memory, said
 from lancetable.operations.check.model import DAMAGE, Fault, Level
 from lancetable.operations.check.nulls import data_key, note_no_nulls, null_faults

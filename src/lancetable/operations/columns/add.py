@@ -27,10 +27,8 @@ from lancetable.operations.input.assign import parse_assignments
 from lancetable.operations.input.file_version import check_stored, next_field_id, table_options
 from lancetable.operations.input.fit import refuse_names
 from lancetable.operations.input.grow import grown, numbered, refuse_known
-from lancetable.operations.input.write import keep_or_remove
 from lancetable.operations.results import DEFAULTS, ChangeOptions, ColumnsResult, Done
 from lancetable.operations.retry import repeat
-from lancetable.operations.rows.move_rows import target_of
 from lancetable.scan.columns import binding_schema
 
 
@@ -243,10 +241,7 @@ def extend_schema(
 
     if extension is None:
         return repeat(snapshot, attempt, options.commit)
-    with keep_or_remove(extension.fragments, target_of(snapshot)):
-        altered = repeat(snapshot, attempt, options.commit)
-    extension.remove_unused(altered.snapshot)
-    return altered
+    return extension.commit(snapshot, attempt)
 
 
 def _with_fields(

@@ -20,10 +20,7 @@ from lancetable.operations.columns.new_files import with_columns, with_live_file
 from lancetable.operations.columns.schema_edit import changed_field
 from lancetable.operations.input.file_version import check_stored, next_field_id, table_options
 from lancetable.operations.input.grow import numbered
-from lancetable.operations.input.write import keep_or_remove
 from lancetable.operations.results import DEFAULTS, ChangeOptions, ColumnsResult, Done
-from lancetable.operations.retry import repeat
-from lancetable.operations.rows.move_rows import target_of
 
 
 def cast_column(
@@ -55,10 +52,7 @@ def cast_column(
         result = ColumnsResult(made.snapshot.version, (name,), made.attempts)
         return Done(made.snapshot, result)
 
-    with keep_or_remove(extension.fragments, target_of(snapshot)):
-        altered = repeat(snapshot, attempt, options.commit)
-    extension.remove_unused(altered.snapshot)
-    return altered
+    return extension.commit(snapshot, attempt)
 
 
 def _cast(old: Field, type_: pa.DataType, id_: int) -> Field:

@@ -5,9 +5,10 @@ forbidden. Files that were written for a fragment are used again when the commit
 repeated and the fragment is the same.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,9 @@ from lancetable.fragment.readers import Readers
 from lancetable.fragment.writer import WriteOptions, remove_fragments
 from lancetable.operations.columns.column_values import Maker, fingerprint
 from lancetable.operations.columns.new_files import write_columns
-from lancetable.operations.results import ChangeOptions
+from lancetable.operations.input.write import keep_or_remove
+from lancetable.operations.results import ChangeOptions, Done
+from lancetable.operations.retry import repeat
 from lancetable.operations.rows.move_rows import target_of
 from lancetable.operations.rows.parts import part_of, read_rows
 from lancetable.operations.run.steps import run_steps
@@ -32,6 +35,7 @@ from lancetable.scan.plan import ScanPlan, plan, windows
 from lancetable.scan.request import MiB, ScanRequest
 from lancetable.scan.row_size import measured
 
+R = TypeVar("R")
 _WINDOW_BYTES = 16 * MiB
 
 
@@ -96,6 +100,13 @@ class Extension:
         )
         self.fragments += [Fragment(0, (file,)) for file in results]
         return results
+
+    def commit(self, snapshot: Snapshot, attempt: Callable[[Snapshot], Done[R]]) -> Done[R]:
+        """Repeat an attempt until it is committed, and remove files that no version needs."""
+        with keep_or_remove(self.fragments, target_of(snapshot)):
+            done = repeat(snapshot, attempt, self._options.commit)
+        self.remove_unused(done.snapshot)
+        return done
 
     def remove_unused(self, snapshot: Snapshot) -> None:
         """Remove files of fragments that were gone when the commit landed."""

@@ -29,10 +29,7 @@ from lancetable.operations.columns.extend import Extension
 from lancetable.operations.columns.joined import joined
 from lancetable.operations.columns.new_files import with_columns
 from lancetable.operations.input.assign import bound_to, parse_assignments, unknown_column
-from lancetable.operations.input.write import keep_or_remove
 from lancetable.operations.results import DEFAULTS, ChangeOptions, Done, UpdateResult
-from lancetable.operations.retry import repeat
-from lancetable.operations.rows.move_rows import target_of
 
 
 def replace_columns(
@@ -95,10 +92,7 @@ def _replace(
         made = commit(latest, operation, options.commit)
         return Done(made.snapshot, UpdateResult(made.snapshot.version, rows, made.attempts))
 
-    with keep_or_remove(extension.fragments, target_of(snapshot)):
-        updated = repeat(snapshot, attempt, options.commit)
-    extension.remove_unused(updated.snapshot)
-    return updated
+    return extension.commit(snapshot, attempt)
 
 
 def _ids(schema: Schema, names: Sequence[str]) -> list[int]:

@@ -19,8 +19,8 @@ from lancetable.fragment.joined_files import read_live_together
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.select import Columns
 from lancetable.operations.rows.move_rows import Numbers
-from lancetable.operations.run.ahead import AHEAD, read_ahead
 from lancetable.operations.run.memory import give_back
+from lancetable.operations.run.runner import AHEAD, read_ahead
 from lancetable.scan.plan import ScanPlan, Window, windows
 from lancetable.scan.result import aligned, finish
 from lancetable.scan.row_size import Pace, bytes_of, measured

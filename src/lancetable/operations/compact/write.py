@@ -28,13 +28,12 @@ from lancetable.fragment.writer import (
     write_fragments,
 )
 from lancetable.operations.compact.options import SORT_COPIES, CompactOptions
-from lancetable.operations.compact.order import Order, order_of
+from lancetable.operations.compact.order import Order, order_of, reordered
 from lancetable.operations.compact.read import LEAST_SHARED, LiveRows
-from lancetable.operations.compact.reorder import reordered
 from lancetable.operations.input.file_version import table_options
 from lancetable.operations.rows.move_rows import Numbers, has_stable_row_ids, target_of
-from lancetable.operations.run.ahead import AHEAD
 from lancetable.operations.run.memory import collector_paused
+from lancetable.operations.run.runner import AHEAD
 from lancetable.scan.plan import plan
 from lancetable.scan.request import MiB, ScanRequest
 

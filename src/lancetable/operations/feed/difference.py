@@ -16,24 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lancetable.commit import transaction as op
 from lancetable.commit.apply.fragment_ids import find_fragments, fragment_ids, have_same_ids
 from lancetable.commit.apply.lineage import matched_offsets
 from lancetable.commit.snapshot import Snapshot
-from lancetable.commit.transaction import (
-    Append,
-    Clone,
-    CreateIndex,
-    Delete,
-    Operation,
-    Overwrite,
-    ReserveFragments,
-    Rewrite,
-    Unknown,
-    Update,
-    UpdateBases,
-    UpdateConfig,
-    UpdateMemWalState,
-)
 from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.format.arrays import Mask, Offsets
 from lancetable.format.manifest import Fragment
@@ -45,7 +31,14 @@ from lancetable.operations.feed.columns import Link, has_other_values, have_same
 
 Ids = npt.NDArray[np.uint64]
 
-_WITHOUT_ROWS = (Clone, CreateIndex, ReserveFragments, UpdateBases, UpdateConfig, UpdateMemWalState)
+_WITHOUT_ROWS = (
+    op.Clone,
+    op.CreateIndex,
+    op.ReserveFragments,
+    op.UpdateBases,
+    op.UpdateConfig,
+    op.UpdateMemWalState,
+)
 """Operations that change no rows."""
 _STABLE = int(Feature.STABLE_ROW_IDS)
 
@@ -84,22 +77,22 @@ def difference(before: Side | None, after: Side) -> Difference:
     operation = _operation(after.snapshot)
     if isinstance(operation, _WITHOUT_ROWS):
         return Difference([], [])
-    if not isinstance(operation, Overwrite):
+    if not isinstance(operation, op.Overwrite):
         _check_identities(before.snapshot, after.snapshot)
-    if isinstance(operation, Rewrite) and not _is_stable(before, after):
+    if isinstance(operation, op.Rewrite) and not _is_stable(before, after):
         _check_moved(before.snapshot, after.snapshot)
         return Difference([], [])
     found = _Comparison(before, after, operation).run()
-    if not found.removed or not found.added or isinstance(operation, Overwrite):
+    if not found.removed or not found.added or isinstance(operation, op.Overwrite):
         return found
     if not _is_stable(before, after):
-        if operation is None or isinstance(operation, Unknown):
+        if operation is None or isinstance(operation, op.Unknown):
             raise _unknowable(after.snapshot)
         return found
     return _identified(before, after, found, operation)
 
 
-def _operation(snapshot: Snapshot) -> Operation | None:
+def _operation(snapshot: Snapshot) -> op.Operation | None:
     transaction = snapshot.transaction()
     return None if transaction is None else transaction.operation
 
@@ -175,7 +168,7 @@ def _portion(fragment: Fragment, offsets: Offsets, *, updated: bool = False) -> 
 class _Comparison:
     """Two versions side by side."""
 
-    def __init__(self, before: Side, after: Side, operation: Operation | None) -> None:
+    def __init__(self, before: Side, after: Side, operation: op.Operation | None) -> None:
         self.before, self.after, self.operation = before, after, operation
         self.old, self.new = _Opened(before.snapshot), _Opened(after.snapshot)
         self.is_alike = have_same_columns(before.links, after.links)
@@ -186,14 +179,14 @@ class _Comparison:
         old_ids = fragment_ids(self.before.snapshot.manifest)
         new_ids = fragment_ids(self.after.snapshot.manifest)
         both = old_ids & new_ids
-        if isinstance(self.operation, Overwrite):
+        if isinstance(self.operation, op.Overwrite):
             # Old releases counted fragments from 0 again, so that an id proves nothing here.
             both = frozenset()
-        elif isinstance(self.operation, Append | Delete | Update) and self.is_alike:
+        elif isinstance(self.operation, op.Append | op.Delete | op.Update) and self.is_alike:
             both &= self.operation.touched.updated
         old = find_fragments(self.before.snapshot.manifest, sorted(old_ids - new_ids | both))
         new = find_fragments(self.after.snapshot.manifest, sorted(new_ids - old_ids | both))
-        if isinstance(self.operation, Overwrite):
+        if isinstance(self.operation, op.Overwrite):
             old = {one.id: one for one in self.before.snapshot.manifest.fragments}
             new = {one.id: one for one in self.after.snapshot.manifest.fragments}
         for id_, fragment in old.items():
@@ -221,7 +214,7 @@ class _Comparison:
     def _matched(self, fragment: Fragment, rows: int) -> Mask:
         """Return the rows that an update recorded as changed; all when it recorded none."""
         matched = np.ones(rows, np.bool_)
-        if isinstance(self.operation, Update):
+        if isinstance(self.operation, op.Update):
             offsets = matched_offsets(
                 fragment,
                 self.operation.updated_fragment_offsets,
@@ -238,14 +231,14 @@ def _filled(portions: Iterable[Portion]) -> list[Portion]:
 
 
 def _identified(
-    before: Side, after: Side, found: Difference, operation: Operation | None
+    before: Side, after: Side, found: Difference, operation: op.Operation | None
 ) -> Difference:
     """Return the difference with rows recognised by their ids: updated, or only moved."""
     old = _sequences(before.snapshot, found.removed)
     new = _sequences(after.snapshot, found.added)
     common, in_old, in_new = np.intersect1d(old.ids, new.ids, return_indices=True)
     is_moved = np.zeros(len(common), np.bool_)
-    if isinstance(operation, Rewrite):
+    if isinstance(operation, op.Rewrite):
         is_moved[:] = True
     elif (
         old.touched is not None

@@ -1,35 +1,47 @@
 """Write the rows of a source as new fragments, which no version names yet.
 
 Rows in memory that fill several files are written by several threads, one file each; all other
-sources are one stream, so that only the pages of one file are in memory.
+sources are one stream, so that only the pages of one file are in memory. When others change the
+table before the commit, files that still fit its schema are kept; otherwise the rows are written
+again, if they can be read again.
 """
 
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lancetable.commit.blob_dataset import check_rows_stay
+from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import ConflictError
+from lancetable.file.blobs import second_generation
+from lancetable.file.model import V2_2
+from lancetable.format.manifest.flags import check_writable
+from lancetable.format.schema.model import Schema
+from lancetable.fragment.writer import WriteOptions, WriteTarget, remove_fragments
+from lancetable.operations.input.file_version import table_options
+from lancetable.operations.input.fit import LEAVE_OUT, Fit, fit, write_schema
+from lancetable.operations.input.sources import RowSource, read_source
+from lancetable.operations.run.runner import Runner
+
+if TYPE_CHECKING:
+    from lancetable.format.manifest import Fragment
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-import pyarrow as pa
 
 from lancetable.commit.leases import extend_lease
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import shown
 from lancetable.errors import (
-    ConflictError,
     InputError,
     UnknownOutcomeError,
 )
 from lancetable.format.manifest import BasePath, Fragment
-from lancetable.format.schema.model import Schema
 from lancetable.fragment.writer import (
-    WriteOptions,
-    WriteTarget,
-    remove_fragments,
     with_total,
     write_fragments,
 )
-from lancetable.operations.input.fit import Fit, fit
-from lancetable.operations.input.sources import RowSource
-from lancetable.operations.run.runner import THREADS, Runner
+from lancetable.operations.run.runner import THREADS
 from lancetable.operations.run.steps import run_steps
 from lancetable.store import Store, TableLocation, spread
 
@@ -140,3 +152,73 @@ def check_files_there(places: Sequence[tuple[Store, str]], what: str) -> None:
                 "committed before; look at the table and do the work again",
                 retryable=True,
             )
+
+
+def pending_rows(
+    snapshot: Snapshot, data: object, options: WriteOptions, runner: Runner
+) -> "PendingRows":
+    """Return rows that are to be added to a table.
+
+    Raises:
+        InputError: the data is of no kind that holds rows.
+        UnsupportedError: the table has files of a version that cannot be written any more, blobs
+            in a blob dataset, or needs something of its writers that is not known.
+    """
+    manifest = snapshot.manifest
+    check_writable(manifest.reader_flags, manifest.writer_flags)
+    check_rows_stay(manifest, "add rows")
+    is_arrow = isinstance(data, (pa.Table, pa.RecordBatch))
+    source = read_source(data, None if is_arrow else write_schema(manifest.schema))
+    target = write_target(snapshot.location, snapshot.store, manifest.base_paths, options)
+    return PendingRows(source, target, table_options(manifest, options), runner)
+
+
+class PendingRows:
+    """Rows to be added to a table; their files are kept as long as they fit its schema."""
+
+    def __init__(
+        self, source: RowSource, target: WriteTarget, options: WriteOptions, runner: Runner
+    ) -> None:
+        self.source = source
+        self.options = options
+        self._runner = runner
+        self._fit: Fit | None = None
+        self.target = target
+        self.fragments: list[Fragment] = []
+
+    @property
+    def new_columns(self) -> pa.Schema:
+        """The columns of the rows as a table describes them."""
+        schema = self.source.schema
+        is_second = self.options.storage_version == str(V2_2)
+        return second_generation(schema) if is_second else schema
+
+    @property
+    def rows(self) -> int:
+        """Number of rows written."""
+        return sum(fragment.physical_rows for fragment in self.fragments)
+
+    def write(self, schema: Schema, *, new_columns: str = LEAVE_OUT) -> Fit:
+        """Have the rows in files that fit a schema; ``new_columns`` is a hint as in ``fit``.
+
+        Raises:
+            ConflictError: they do not fit any more, and the rows cannot be read again.
+        """
+        fitted = fit(self.source.schema, schema, new_columns=new_columns)
+        if self._fit is not None and _layout(self._fit) == _layout(fitted):
+            return fitted
+        if self._fit is not None and not self.source.is_replayable:
+            raise ConflictError(
+                "another writer changed columns while the rows were written, and the rows cannot "
+                "be read again; pass them once more"
+            )
+        remove_fragments(self.fragments, self.target)
+        self.fragments.clear()
+        self.fragments += write_source(self.source, fitted, self.target, self.options, self._runner)
+        self._fit = fitted
+        return fitted
+
+
+def _layout(fitted: Fit) -> list[tuple[int, str, bool]]:
+    """Return what files depend on; names and notes of columns may change."""
+    return [(field.id, field.logical_type, field.nullable) for field in fitted.schema.walk()]

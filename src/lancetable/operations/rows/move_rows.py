@@ -1,11 +1,16 @@
 """Move rows to new fragments, preserving their row ids.
 
 In a table with stable row ids the new fragments carry the ids of the moved rows and the versions
-that created them; rows that are inserted behind them get theirs with the commit.
+that created them; rows that are inserted after them get theirs with the commit.
+
+With the setting ``lance.row_lineage.spill`` of the table, a sequence of ids or versions that would
+take more than ``lance.row_lineage.inline_max_bytes`` is stored as a hidden column in one more file
+of the fragment instead of in the manifest.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,23 +18,85 @@ import pyarrow as pa
 
 from lancetable.commit.blob_dataset import check_rows_stay
 from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import InputError
+from lancetable.file.model import file_version
 from lancetable.format.arrays import Offsets
-from lancetable.format.manifest import Fragment, InlineSequence, Manifest
+from lancetable.format.manifest import ColumnSequence, Fragment, InlineSequence, Manifest
 from lancetable.format.manifest.flags import Feature
 from lancetable.format.manifest.rowids import encode_row_ids, encode_versions
-from lancetable.format.schema.model import Schema
-from lancetable.fragment.projection import CREATED_AT, ROW_ID
+from lancetable.format.schema.model import Field, Schema
+from lancetable.fragment.projection import CREATED_AT, ROW_ID, SPILLED_IDS
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.system import FIRST_VERSION
-from lancetable.fragment.writer import WriteOptions, WriteTarget, remove_fragments, write_fragments
+from lancetable.fragment.writer import (
+    WriteOptions,
+    WriteTarget,
+    new_file_name,
+    new_fragment,
+    open_writer,
+    remove_fragments,
+    write_fragments,
+)
 from lancetable.operations.input.file_version import table_options
-from lancetable.operations.rows.hidden_columns import OUTSIDE, Spill
 from lancetable.operations.rows.parts import cut_offsets, read_rows
-from lancetable.operations.run.ahead import read_ahead
+from lancetable.operations.run.runner import read_ahead
 from lancetable.scan.plan import ScanPlan
 from lancetable.scan.result import Piece, aligned
 
+SPILL = "lance.row_lineage.spill"
+INLINE_MAX_BYTES = "lance.row_lineage.inline_max_bytes"
+DEFAULT_MAX_BYTES = 200 * 1024
+_TRUE = frozenset({"true", "1", "yes"})
+
 Numbers = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Spill:
+    """Limit for sequences in the manifest, and the target of larger ones."""
+
+    most: int
+    target: WriteTarget
+    options: WriteOptions
+
+    @classmethod
+    def of(cls, part: Snapshot, options: WriteOptions) -> Self | None:
+        """Return the settings of a table, ``None`` when everything stays in the manifest.
+
+        Raises:
+            InputError: the setting of the table is not a number.
+        """
+        config = part.manifest.config or {}
+        if config.get(SPILL, "").lower() not in _TRUE:
+            return None
+        text = config.get(INLINE_MAX_BYTES, str(DEFAULT_MAX_BYTES))
+        if not text.isdigit():
+            raise InputError(f"the setting {INLINE_MAX_BYTES} is {text!r}; make it a number")
+        return cls(int(text), WriteTarget(part.store), table_options(part.manifest, options))
+
+    def kept_outside(self, fragment: Fragment, columns: Mapping[str, Numbers]) -> Fragment:
+        """Return a fragment with one more file, which holds sequences by the name of their column.
+
+        Raises:
+            StoreError: the file cannot be written; nothing of it stays behind.
+        """
+        fields = tuple(Field(name, SPILLED_IDS[name], "uint64", nullable=False) for name in columns)
+        name = new_file_name()
+        version = file_version(self.options.storage_version or "")
+        writer = open_writer(version, name, Schema(fields), self.target, self.options)
+        try:
+            arrays = [pa.array(numbers) for numbers in columns.values()]
+            schema = pa.schema([pa.field(one, pa.uint64(), nullable=False) for one in columns])
+            writer.write(pa.record_batch(arrays, schema=schema))
+            file = new_fragment(name, writer.finish(), self.target).files[0]
+        except BaseException:
+            writer.abort()
+            raise
+        return fragment._replace(files=(*fragment.files, file))
+
+
+OUTSIDE = ColumnSequence()
+"""Marks a sequence of a fragment that is a column of its files."""
 
 
 def has_stable_row_ids(manifest: Manifest) -> bool:
