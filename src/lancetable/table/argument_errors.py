@@ -5,7 +5,6 @@ Arguments are compared with the annotations of a function only after a call rais
 names it. If all fit, or if code of the caller raised the error, the error is left as it is.
 """
 
-import inspect
 import sys
 import types
 import typing
@@ -76,6 +75,8 @@ def explaining(kind: Class) -> Class:
 def _is_from_caller(error: BaseException) -> bool:
     """Return whether a function of the caller, such as a callback, raised an error."""
     step = error.__traceback__
+    for _ in ("the wrapper", "the function it wraps"):
+        step = step and step.tb_next
     while step is not None:
         package = str(step.tb_frame.f_globals.get("__name__")).partition(".")[0]
         if package not in _OWN and package not in sys.stdlib_module_names:
@@ -88,6 +89,8 @@ def misfit(
     function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
 ) -> str | None:
     """Return which argument does not fit, and what would; None when all fit."""
+    import inspect
+
     signature = inspect.signature(function)
     try:
         given = signature.bind(*args, **kwargs).arguments
@@ -107,7 +110,8 @@ def misfit(
 
 def hints_of(function: Callable[..., object]) -> dict[str, object]:
     """Return the types of the parameters of a function; those that are unknown are ``object``."""
-    function = inspect.unwrap(function)
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
     names = _Names(function.__globals__)
     found: dict[str, object] = {}
     for name, annotation in function.__annotations__.items():
