@@ -1,7 +1,7 @@
 """Name the argument that made a public function fail.
 
-Arguments are compared with the annotations of a function only after a call raised ``TypeError``,
-``ValueError`` or ``AttributeError``. If one does not fit, the caller gets an ``InputError`` that
+Arguments are compared with the annotations of a function only after a call raised one of the
+errors that wrong arguments cause. If one does not fit, the caller gets an ``InputError`` that
 names it. If all fit, or if code of the caller raised the error, the error is left as it is.
 """
 
@@ -29,11 +29,14 @@ NAMES = {
     "Expression": "lancetable.expression",
     "Fragment": "lancetable.format.manifest.model",
     "FunctionOptions": "lancetable.operations.columns.add",
+    "Mapping": "collections.abc",
     "ManifestStore": "lancetable.store.manifests",
     "NewFragments": "lancetable.operations.uncommitted",
     "Numbers": "lancetable.scan.take",
+    "PathLike": "os",
     "PreparedTransaction": "lancetable.operations.prepared_transaction",
     "ProgressCallback": "lancetable.fragment.progress",
+    "Result": "lancetable.operations.prepared_transaction",
     "Runner": "lancetable.operations.run.runner",
     "Where": "lancetable.scan.request",
 }
@@ -41,7 +44,7 @@ NAMES = {
 
 _OWN = {"lancetable", "pyarrow", "numpy", "sqlglot", "obstore", "google"}
 """Packages whose errors may be caused by a wrong argument; the standard library is another."""
-_MISTAKES = (TypeError, ValueError, AttributeError)
+_MISTAKES = (TypeError, ValueError, AttributeError, KeyError, OverflowError)
 _LONGEST = 60
 _UNIONS = (typing.Union, types.UnionType)
 
