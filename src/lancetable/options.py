@@ -7,14 +7,14 @@ the fields, so that an option is declared once.
 
 import re
 import typing
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import timedelta
 from functools import lru_cache
 from numbers import Integral, Real
 from os import PathLike
 from types import UnionType
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from lancetable.errors import InputError
 
@@ -63,7 +63,7 @@ def option(  # noqa: PLR0913 - each has a default
     maximum: float | None = None,
     is_exclusive: bool = False,
     in_cli: bool = True,
-) -> Any:
+) -> Any:  # noqa: ANN401 - the type of the field
     """Declare an option as a field of a dataclass."""
     rule = Rule(help, unit, minimum, maximum, is_exclusive, in_cli)
     if default_factory is not None:
@@ -71,9 +71,14 @@ def option(  # noqa: PLR0913 - each has a default
     return field(default=default, metadata={_RULE: rule})
 
 
-@lru_cache(maxsize=64)
-def declared(kind: Any) -> tuple[Declared, ...]:
+def declared(kind: type) -> tuple[Declared, ...]:
     """Return the options that a dataclass declares, in order."""
+    return _declared(cast("Hashable", kind))
+
+
+@lru_cache(maxsize=64)
+def _declared(key: Hashable) -> tuple[Declared, ...]:
+    kind = cast("type", key)
     hints = typing.get_type_hints(kind)
     found = []
     for one in fields(kind):
@@ -103,7 +108,7 @@ def parse_options(kind: type[Options], given: Mapping[str, object]) -> Options:
     Raises:
         InputError: there is no such option, or a value is not valid.
     """
-    known = {one.name for one in fields(typing.cast("Any", kind))}
+    known = {one.name for one in fields(cast("Any", kind))}
     for name in given:
         if name not in known:
             names = ", ".join(one.name for one in declared(kind))
@@ -188,7 +193,10 @@ def _settled(one: Declared, value: object) -> object:
     if is_list(one.kind):
         return _list(one, value)
     if one.rule.unit is not None and isinstance(value, str):
-        value = byte_size(value) if one.rule.unit == "bytes" else duration(value)
+        try:
+            value = byte_size(value) if one.rule.unit == "bytes" else duration(value)
+        except InputError as error:
+            raise InputError(f"{one.name}: {error}") from None
     if not _is_of(value, one.kind) or not _is_in_range(value, one.rule):
         raise _wrong(one, value)
     return value
@@ -248,7 +256,7 @@ def expected(one: Declared) -> str:
 
 def _named(kind: object) -> str:
     names = {int: "a whole number", float: "a number", str: "text", bool: "True or False"}
-    return names.get(typing.cast("type", kind), getattr(kind, "__name__", str(kind)))
+    return names.get(cast("type", kind), getattr(kind, "__name__", str(kind)))
 
 
 def _read(one: Declared, text: str) -> object:
@@ -266,7 +274,7 @@ def _number(one: Declared, text: str, kind: object) -> object:
     if kind not in (int, float):
         return text
     try:
-        return typing.cast("type", kind)(text)
+        return cast("type", kind)(text)
     except ValueError:
         raise InputError(f"{one.name} is {text!r}; give {expected(one)}") from None
 

@@ -42,7 +42,7 @@ def _indexed(path: Path) -> lt.Table:
 
 
 def _index_file(path: Path, table: lt.Table, name: str) -> Path:
-    (segment,) = [one for one in table.indices if one.name == name]
+    (segment,) = table.indices[name].segments
     return max((path / "_indices" / segment.uuid).iterdir())
 
 

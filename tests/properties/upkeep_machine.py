@@ -30,7 +30,7 @@ def needed_below(table: lt.Table, folder: Path) -> set[str]:
             root = own if gone.base_id is None else bases[gone.base_id]
             name = f"{fragment.id}-{gone.read_version}-{gone.id}.{gone.kind.value}"
             found.add(root / "_deletions" / name)
-    for segment in table.indices:
+    for segment in table._snapshot.indices():
         root = own if segment.base_id is None else bases[segment.base_id]
         found.update(one for one in (root / "_indices" / segment.uuid).rglob("*") if one.is_file())
     return {str(path.relative_to(folder)) for path in found if folder in path.parents}

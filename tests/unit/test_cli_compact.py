@@ -41,7 +41,17 @@ def test_a_dry_run_shows_the_plan(table: lt.Table) -> None:
 def test_fragments_are_joined(table: lt.Table) -> None:
     expected = sorted(table.scan().to_arrow()["id"].to_pylist(), reverse=True)
     told: dict[str, Any] = json.loads(
-        run("compact", table.uri, "--sort-by", "id", "--memory", "64", "-m", "tidy", "--json")
+        run(
+            "compact",
+            table.uri,
+            "--sort-by",
+            "id",
+            "--memory-bytes",
+            "64MiB",
+            "-m",
+            "tidy",
+            "--json",
+        )
     )
     assert (told["fragments_removed"], told["fragments_added"], told["version"]) == (4, 1, 6)
     assert table.refresh().scan().to_arrow()["id"].to_pylist() == expected[::-1]

@@ -284,7 +284,7 @@ def test_a_hold_counts_seconds(tmp_path: Path, seconds: Any) -> None:
 @pytest.mark.parametrize("uri", [None, 5, b"x", "", [], object()])
 def test_a_clone_needs_an_address(tmp_path: Path, uri: Any) -> None:
     table = lt.create_table(tmp_path / "t", {"id": [1]})
-    with pytest.raises(lt.InputError, match="a clone needs an address"):
+    with pytest.raises(lt.InputError, match="give an address or a path for the clone"):
         table.clone(uri)
 
 

@@ -153,5 +153,5 @@ def test_missing_tables_and_versions(tmp_path, history):
         open_table(history, version=77)
     with pytest.raises(InputError):
         open_table(history, version=1, tag="x")
-    with pytest.raises(InputError, match="a text or a path"):
+    with pytest.raises(InputError, match="give an address or a path"):
         open_table(3)  # type: ignore[arg-type]

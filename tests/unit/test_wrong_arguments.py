@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.table.argument_errors import described, explains, fits
+from lancetable.table.argument_errors import described, explains, fits, hints_of
 
 ROWS = {"id": [1, 2, 3], "s": ["a", "b", None], "v": [[1.0, 2.0]] * 3}
 WRONG = [
@@ -50,7 +50,8 @@ def _table() -> lt.Table:
 
 
 def _owners(table: lt.Table) -> dict[str, object]:
-    return {"table": table, "tags": table.tags, "branches": table.branches}
+    parts = ("tags", "branches", "columns", "config", "bases", "indices", "maintenance")
+    return {"table": table, **{name: getattr(table, name) for name in parts}}
 
 
 def _calls() -> Iterator[tuple[str, str, str]]:
@@ -115,12 +116,35 @@ def test_the_error_names_the_argument_and_what_fits() -> None:
 def test_a_fault_of_the_library_stays_as_it_is() -> None:
     @explains
     def broken(rows: int) -> None:
-        raise KeyError(rows)
+        raise TypeError(rows)
 
-    with pytest.raises(KeyError):
+    with pytest.raises(TypeError):
         broken(5)
     with pytest.raises(lt.InputError, match=r"rows of broken\(\) is 'x'; it takes int"):
         broken("x")  # type: ignore[arg-type]
+
+
+def test_an_error_of_a_callback_reaches_the_caller() -> None:
+    def fail(_: object) -> None:
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        _table().append(ROWS, merge_schema=5, progress=fail)  # type: ignore[arg-type]
+
+
+def test_every_annotation_is_resolved() -> None:
+    for owner in _owners(_table()).values():
+        for name, method in vars(type(owner)).items():
+            if callable(method) and not name.startswith("_") and name != "hold":
+                known = hints_of(method)
+                given = inspect.signature(method).parameters.values()
+                missing = [
+                    one.name
+                    for one in given
+                    if one.name not in {"self", "table", *known}
+                    and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+                ]
+                assert not missing, (name, missing)
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def opens(*names: str) -> Callable[[Command], Command]:
         place = inspect.Parameter("uri", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Uri)
         picked = [_parameter(name, _PICKED[name]) for name in names]
 
-        def run(uri: str, **given: Any) -> None:
+        def run(uri: str, **given: Any) -> None:  # noqa: ANN401 - what typer parsed
             pick = Pick(**{name: given.pop(name) for name in names})
             command(pick.open(uri), **given)
 
@@ -137,7 +137,7 @@ def offers(kind: type) -> Callable[[Command], Command]:
             if one.kind is not inspect.Parameter.VAR_KEYWORD
         ]
 
-        def run(*args: Any, **given: Any) -> None:
+        def run(*args: Any, **given: Any) -> None:  # noqa: ANN401 - what typer parsed
             options = {one.name: _given(one, given.pop(one.name)) for one in offered}
             command(*args, **given, **{k: v for k, v in options.items() if v is not None})
 
@@ -178,7 +178,7 @@ def _annotation(one: Declared) -> object:
         return Annotated[str | None, typer.Option(**settings)]
     if not rule.is_exclusive:
         settings = {**settings, "min": rule.minimum, "max": rule.maximum}
-    return Annotated[kind | None, typer.Option(**settings)]  # type: ignore[operator]
+    return Annotated[kind | None, typer.Option(**settings)]
 
 
 def _given(one: Declared, value: object) -> object:

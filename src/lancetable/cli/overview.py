@@ -22,13 +22,13 @@ Commands:
   pages      The pages of a data file and how each is encoded.
   history    What each version did, newest first.
   diff       How two versions differ: columns, rows, fragments and files.
-  clone      Make a new table that begins with a version of another.
+  clone      Create a table that starts with a version of another.
   restore    Make an older version the latest; the versions in between stay.
-  compact    Join small fragments and give back the place of deleted rows.
+  compact    Join small fragments and remove deleted rows from the files.
   changes    What the versions after one did to the rows, oldest first.
-  cleanup    Remove old versions, and files that nobody needs; shows what...
-  check      Look for damage; ends with code 1 when there is any.
-  repair     Make a version without what is broken; shows what would be...
+  cleanup    Remove old versions, and files that no version needs.
+  check      Look for damage; exits with code 1 when there is any.
+  repair     Create a version without what is damaged.
   tag        List, create, move and delete tags.
   branch     List, create, publish and delete branches.
 """

@@ -92,7 +92,7 @@ def size(count: int | None) -> str:
     raise AssertionError("the loop ends at the largest unit")
 
 
-def plain(value: object) -> object:
+def plain(value: object) -> object:  # noqa: PLR0911 - one for each kind
     """Return the value in terms of what JSON knows.
 
     Bytes become base64 text, times ISO text, a span its seconds, and the numbers that JSON has

@@ -1,11 +1,10 @@
 """Name the argument that made a public function fail.
 
-Arguments are compared with the annotations of a function only after a call raised ``TypeError``,
-``ValueError`` or ``AttributeError``. If one does not fit, the caller gets an ``InputError`` that
+Arguments are compared with the annotations of a function only after a call raised one of the
+errors that wrong arguments cause. If one does not fit, the caller gets an ``InputError`` that
 names it. If all fit, or if code of the caller raised the error, the error is left as it is.
 """
 
-import inspect
 import sys
 import types
 import typing
@@ -30,11 +29,14 @@ NAMES = {
     "Expression": "lancetable.expression",
     "Fragment": "lancetable.format.manifest.model",
     "FunctionOptions": "lancetable.operations.columns.add",
+    "Mapping": "collections.abc",
     "ManifestStore": "lancetable.store.manifests",
     "NewFragments": "lancetable.operations.uncommitted",
     "Numbers": "lancetable.scan.take",
+    "PathLike": "os",
     "PreparedTransaction": "lancetable.operations.prepared_transaction",
     "ProgressCallback": "lancetable.fragment.progress",
+    "Result": "lancetable.operations.prepared_transaction",
     "Runner": "lancetable.operations.run.runner",
     "Where": "lancetable.scan.request",
 }
@@ -42,7 +44,7 @@ NAMES = {
 
 _OWN = {"lancetable", "pyarrow", "numpy", "sqlglot", "obstore", "google"}
 """Packages whose errors may be caused by a wrong argument; the standard library is another."""
-_MISTAKES = (TypeError, ValueError, AttributeError)
+_MISTAKES = (TypeError, ValueError, AttributeError, KeyError, OverflowError)
 _LONGEST = 60
 _UNIONS = (typing.Union, types.UnionType)
 
@@ -76,6 +78,8 @@ def explaining(kind: Class) -> Class:
 def _is_from_caller(error: BaseException) -> bool:
     """Return whether a function of the caller, such as a callback, raised an error."""
     step = error.__traceback__
+    for _ in ("the wrapper", "the function it wraps"):
+        step = step and step.tb_next
     while step is not None:
         package = str(step.tb_frame.f_globals.get("__name__")).partition(".")[0]
         if package not in _OWN and package not in sys.stdlib_module_names:
@@ -88,6 +92,8 @@ def misfit(
     function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
 ) -> str | None:
     """Return which argument does not fit, and what would; None when all fit."""
+    import inspect
+
     signature = inspect.signature(function)
     try:
         given = signature.bind(*args, **kwargs).arguments
@@ -107,7 +113,8 @@ def misfit(
 
 def hints_of(function: Callable[..., object]) -> dict[str, object]:
     """Return the types of the parameters of a function; those that are unknown are ``object``."""
-    function = inspect.unwrap(function)
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
     names = _Names(function.__globals__)
     found: dict[str, object] = {}
     for name, annotation in function.__annotations__.items():

@@ -1,7 +1,5 @@
 """Bases of a table: further folders that hold some of its files."""
 
-from collections.abc import Mapping
-from os import PathLike
 from typing import TYPE_CHECKING
 
 from lancetable.table.argument_errors import explaining
@@ -9,6 +7,9 @@ from lancetable.table.handle import Handle
 from lancetable.table.named import Named
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from os import PathLike
+
     from lancetable.commit.options import CommitOptions
     from lancetable.format.manifest import BasePath
     from lancetable.operations.results import WriteResult
@@ -37,8 +38,8 @@ class Bases(Named["BasePath"]):
     ) -> "WriteResult":
         """Add named folders for data files, such as other disks.
 
-        New rows go there when the option ``target_bases`` of a write names them. The paths are stored
-        as they are, so the folders must not move.
+        New rows go there when the option ``target_bases`` of a write names them. The paths are
+        stored as they are, so the folders must not move.
 
         Raises:
             InputError: a name or a folder is in use.

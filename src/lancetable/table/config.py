@@ -1,8 +1,7 @@
 """Settings and notes of a table as mappings; each change is one commit."""
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from lancetable.table.argument_errors import explaining
 from lancetable.table.handle import Handle
@@ -58,11 +57,13 @@ class Keys(Named[str]):
         Raises:
             ConflictError: another writer changed the same keys.
         """
+        from dataclasses import replace
+
         from lancetable.commit.transaction import UpdateConfig
         from lancetable.operations.config import configure, map_update
 
         change = map_update(entries, replace=replace_all)
-        operation = replace(UpdateConfig(), **{self._part: change})
+        operation = replace(UpdateConfig(), **cast("dict[str, Any]", {self._part: change}))
         return self._handle.change(
             lambda snapshot, options: configure(
                 snapshot, lambda _: operation, commit=options.commit

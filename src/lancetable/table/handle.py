@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from lancetable.errors import InputError
@@ -62,8 +61,8 @@ class Handle:
         with writing(settings or {}) as write:
             if moves_rows and write.target_bases:
                 raise InputError(
-                    "target_bases is for rows that are created, appended or overwritten; rows that are "
-                    "changed stay in the folder of the table"
+                    "target_bases is for rows that are created, appended or overwritten; rows "
+                    "that are changed stay in the folder of the table"
                 )
             return self._run(recipe, ChangeOptions(write, CommitOptions.of(commit)))
 
@@ -135,6 +134,8 @@ def writing(settings: Mapping[str, object]) -> "Iterator[WriteOptions]":
     if options.progress is not True:
         yield options
         return
+    from dataclasses import replace
+
     with reporting(options.progress, "writing rows") as callback:
         yield replace(options, progress=callback or False)
 

@@ -29,8 +29,8 @@ def merge_builder(
     write = parse_options(WriteOptions, settings)
     if write.target_bases:
         raise InputError(
-            "target_bases is for rows that are created, appended or overwritten; rows that are merged "
-            "stay in the folder of the table"
+            "target_bases is for rows that are created, appended or overwritten; rows that are "
+            "merged stay in the folder of the table"
         )
 
     def run(clauses: "tuple[Clause, ...]", options: MergeOptions) -> "Done[MergeResult]":

@@ -26,7 +26,7 @@ class Named(Mapping[str, Info]):
 
     __slots__ = ()
 
-    unknown: ClassVar[type[NotFoundError]] = UnknownNameError
+    _unknown: ClassVar[type[NotFoundError]] = UnknownNameError
 
     @abstractmethod
     def _all(self) -> Mapping[str, Info]:
@@ -37,7 +37,7 @@ class Named(Mapping[str, Info]):
         if not isinstance(name, str) or name not in found:
             kind = type(self).__name__.lower()
             known = ", ".join(found) or "none"
-            raise self.unknown(f"there is no {name!r} among the {kind}; there are: {known}")
+            raise self._unknown(f"there is no {name!r} among the {kind}; there are: {known}")
         return found[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -37,7 +37,7 @@ class Tags(Named["TagInfo"]):
 
     __slots__ = ("_handle",)
 
-    unknown = UnknownReferenceError
+    _unknown = UnknownReferenceError
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -118,7 +118,7 @@ class Branches(Named["BranchInfo"], Generic[Opened]):
 
     __slots__ = ("_handle", "_opened")
 
-    unknown = UnknownReferenceError
+    _unknown = UnknownReferenceError
 
     def __init__(self, handle: Handle, opened: "Callable[[Snapshot], Opened]") -> None:
         self._handle = handle

@@ -1,11 +1,6 @@
-"""The class Table: one version of a table, and the operations on it.
+"""The class Table: one version of a table, and the operations that change it."""
 
-Nothing here loads pyarrow or numpy before it is needed, so that opening and counting stay cheap.
-"""
-
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, Unpack, cast
@@ -14,39 +9,27 @@ from lancetable.commit import versions
 from lancetable.errors import InputError
 from lancetable.store import TableLocation
 from lancetable.table.argument_errors import explaining
-from lancetable.table.handle import Handle, PreparingHandle, reporting, writing
+from lancetable.table.bases import Bases
+from lancetable.table.config import Keys
+from lancetable.table.handle import PreparingHandle, reporting, writing
+from lancetable.table.version import TableVersion
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from lancetable.commit.history.difference import Difference
-    from lancetable.commit.history.history import History
     from lancetable.commit.options import CommitOptions
-    from lancetable.commit.snapshot import Snapshot
-    from lancetable.commit.versions import VersionInfo
     from lancetable.expression import Expression
-    from lancetable.format.manifest.model import Fragment
-    from lancetable.format.schema.model import Blobs
-    from lancetable.fragment.blobs import BlobFile
     from lancetable.fragment.progress import ProgressCallback
     from lancetable.operations.compact.options import CompactResult
-    from lancetable.operations.feed.feed import Changes
     from lancetable.operations.merge.builder import MergeBuilder
     from lancetable.operations.prepared_transaction import PreparedTransaction, Result
     from lancetable.operations.results import DeleteResult, UpdateResult, WriteResult
     from lancetable.operations.run.runner import Runner
     from lancetable.operations.uncommitted import NewFragments
-    from lancetable.scan.request import ColumnsArgument, Where
-    from lancetable.scan.scanner import Scan
-    from lancetable.scan.take import Numbers
-    from lancetable.table.bases import Bases
+    from lancetable.scan.request import Where
     from lancetable.table.columns import Columns
-    from lancetable.table.config import Keys
     from lancetable.table.indices import Indices
-    from lancetable.table.inspection import Inspection
     from lancetable.table.maintenance import Maintenance
     from lancetable.table.references import Branches, Tags
-    from lancetable.table.settings import CompactSettings, ScanSettings, WriteSettings
+    from lancetable.table.settings import CompactSettings, WriteSettings
 
 P = ParamSpec("P")
 
@@ -71,7 +54,7 @@ def _uncommitted(
 
 
 @explaining
-class Table:
+class Table(TableVersion):
     """One version of a table; ``refresh``, ``checkout`` and every change move it to another.
 
     Every change takes ``commit``: a message for the history, or :class:`CommitOptions`. Options of
@@ -79,60 +62,7 @@ class Table:
     ``ScanOptions`` and ``CompactOptions`` describe them.
     """
 
-    __slots__ = ("__weakref__", "_handle")
-
-    def __init__(self, location: TableLocation, snapshot: "Snapshot") -> None:
-        self._handle = Handle(location, snapshot)
-
-    @classmethod
-    def of(cls, handle: Handle) -> Self:
-        """Return a table that shares a handle."""
-        made = cls.__new__(cls)
-        made._handle = handle
-        return made
-
-    # ---- facts
-
-    @property
-    def _snapshot(self) -> "Snapshot":
-        return self._handle.snapshot
-
-    @property
-    def uri(self) -> str:
-        """The address of the table."""
-        return self._handle.location.uri
-
-    @property
-    def version(self) -> int:
-        """The number of this version."""
-        return self._snapshot.manifest.version
-
-    @property
-    def branch(self) -> str | None:
-        """The branch; None for the main one."""
-        return self._snapshot.branch
-
-    @property
-    def timestamp(self) -> datetime | None:
-        """When this version was committed."""
-        return self._snapshot.manifest.timestamp
-
-    @property
-    def schema(self) -> "pa.Schema":
-        """The columns, as a scan returns them."""
-        from lancetable.format.schema.types import arrow_schema
-
-        return arrow_schema(self._snapshot.manifest.schema)
-
-    @property
-    def fragments(self) -> "Sequence[Fragment]":
-        """The fragments in the order their rows are read."""
-        return self._snapshot.manifest.fragments
-
-    @property
-    def size(self) -> int:
-        """The bytes of the data files, as far as the manifest records them."""
-        return self._handle.size()
+    __slots__ = ()
 
     # ---- parts
 
@@ -144,31 +74,23 @@ class Table:
         return Columns(self._handle)
 
     @property
-    def config(self) -> "Keys":
+    def config(self) -> Keys:
         """The settings stored with the table."""
-        from lancetable.table.config import Keys
-
         return Keys(self._handle, "config")
 
     @property
-    def metadata(self) -> "Keys":
+    def metadata(self) -> Keys:
         """Notes about the table."""
-        from lancetable.table.config import Keys
-
         return Keys(self._handle, "table_metadata")
 
     @property
-    def schema_metadata(self) -> "Keys":
+    def schema_metadata(self) -> Keys:
         """Metadata of the schema."""
-        from lancetable.table.config import Keys
-
         return Keys(self._handle, "schema_metadata")
 
     @property
-    def bases(self) -> "Bases":
+    def bases(self) -> Bases:
         """Further folders that hold some of the files, by name."""
-        from lancetable.table.bases import Bases
-
         return Bases(self._handle)
 
     @property
@@ -193,13 +115,6 @@ class Table:
         return Branches(self._handle, lambda made: type(self)(self._handle.location, made))
 
     @property
-    def inspect(self) -> "Inspection":
-        """Versions, fragments, files and references as Arrow tables."""
-        from lancetable.table.inspection import Inspection
-
-        return Inspection(self._snapshot)
-
-    @property
     def maintenance(self) -> "Maintenance":
         """Clean up, check and repair the table."""
         from lancetable.table.maintenance import Maintenance
@@ -207,42 +122,6 @@ class Table:
         return Maintenance(self._handle)
 
     # ---- versions
-
-    def versions(self, *, detail: bool = True) -> "list[VersionInfo]":
-        """Return the versions that can be opened, oldest first.
-
-        Without ``detail`` no manifest is read: numbers, paths and sizes only.
-        """
-        return versions.list_versions(self._snapshot, detail=detail)
-
-    def refresh(self) -> Self:
-        """Move to the latest version of the same branch."""
-        latest = versions.load(self._handle.location, branch=self.branch)
-        old, new = self._snapshot.manifest, latest.manifest
-        # A table that was removed and created again may have a version of the same number.
-        if (new.version, new.timestamp) != (old.version, old.timestamp):
-            self._handle.move(latest)
-        return self
-
-    def checkout(
-        self,
-        version: int | None = None,
-        *,
-        tag: str | None = None,
-        branch: str | None = None,
-        as_of: datetime | str | None = None,
-    ) -> Self:
-        """Move to another version; of this branch unless a tag or a branch is named.
-
-        A time ``as_of`` without an offset is local time.
-        """
-        if tag is None and branch is None:
-            branch = self.branch
-        location = self._handle.location
-        self._handle.move(
-            versions.load(location, version=version, tag=tag, branch=branch, as_of=as_of)
-        )
-        return self
 
     def restore(
         self, version: int, *, commit: "CommitOptions | str | None" = None
@@ -253,21 +132,6 @@ class Table:
         return self._handle.change(
             lambda snapshot, options: restore(snapshot, version, commit=options.commit), commit
         )
-
-    def history(self, *, limit: int | None = None) -> "History":
-        """Return what each version of this branch up to this one did, newest first."""
-        from lancetable.commit.history.history import read_history
-
-        return read_history(self._snapshot, limit=limit)
-
-    def diff(self, other: "Table") -> "Difference":
-        """Return how the version of another handle differs in columns, rows and files.
-
-        Only metadata is compared; :meth:`changes` returns the rows that changed.
-        """
-        from lancetable.commit.history.difference import compare
-
-        return compare(self._snapshot, other._snapshot)
 
     def clone(
         self,
@@ -291,173 +155,6 @@ class Table:
         if not deep:
             location = reaching(location, self._snapshot)
         return type(self)(location, clone(self._snapshot, location, deep=deep).snapshot)
-
-    @contextmanager
-    def hold(self, *, seconds: int | None = None) -> Iterator[None]:
-        """Protect the files of this version from cleanup during a ``with`` block.
-
-        Long scans do so by themselves. ``seconds`` is how long the version stays protected after
-        this process exited without releasing its lease; 120 by default.
-        """
-        from lancetable.commit.leases import reading
-
-        with reading(self._snapshot.store, self.version, seconds=seconds) as hold:
-            hold.require()
-            yield
-
-    # ---- reading
-
-    def count(self, where: "Where" = None) -> int:
-        """Return the number of rows, or of those that match a predicate."""
-        if where is not None:
-            return self.scan(columns=[], where=where).count()
-        return self._handle.count()
-
-    def scan(  # noqa: PLR0913 - the vocabulary of a query
-        self,
-        columns: "ColumnsArgument" = None,
-        *,
-        where: "Where" = None,
-        limit: int | None = None,
-        offset: int = 0,
-        with_row_id: bool = False,
-        with_row_address: bool = False,
-        blobs: "Blobs" = "descriptions",
-        fragments: "Sequence[int | Fragment] | None" = None,
-        include_deleted: bool = False,
-        use_indices: bool = True,
-        **options: "Unpack[ScanSettings]",
-    ) -> "Scan":
-        """Describe rows to read; the result reads them when they are requested.
-
-        Args:
-            columns: names and nested paths, or a dict of names and SQL expressions.
-            where: a predicate, as SQL text or an Arrow expression.
-            limit: the most rows to return.
-            offset: how many rows to skip first.
-            with_row_id: add the column ``_rowid``.
-            with_row_address: add the column ``_rowaddr``.
-            blobs: what blob columns hold: ``descriptions`` or ``bytes``.
-            fragments: ids or values of the fragments to read, in the order given.
-            include_deleted: also return deleted rows that are still in the data files, with a
-                null ``_rowid`` and ``_rowaddr``; needs ``with_row_id``.
-            use_indices: let scalar indices narrow the rows that are compared with ``where``.
-            **options: fields of :class:`lancetable.ScanOptions`, such as ``batch_rows``.
-        """
-        from lancetable.scan.request import ScanRequest, parse_columns, parse_where, scan_options
-        from lancetable.scan.scanner import Scan
-
-        selection = parse_columns(columns)
-        request = ScanRequest(
-            columns=selection.columns,
-            expressions=selection.expressions,
-            where=parse_where(where),
-            limit=limit,
-            offset=offset,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            include_deleted=include_deleted,
-            blobs=blobs,
-            use_indices=use_indices,
-        )
-        if fragments is None and not include_deleted:
-            readers = self._handle.opened()
-        else:
-            from lancetable.scan.fragments import readers_of
-
-            readers = readers_of(self._snapshot, fragments, include_deleted=include_deleted)
-        return Scan(readers, request, scan_options(options), self._handle.plans)
-
-    def take(
-        self,
-        offsets: "Numbers | None" = None,
-        *,
-        row_ids: "Numbers | None" = None,
-        row_addresses: "Numbers | None" = None,
-        columns: "ColumnsArgument" = None,
-    ) -> "pa.Table":
-        """Return single rows in the order given, by offset, row id or row address."""
-        if (offsets is None) + (row_ids is None) + (row_addresses is None) != 2:
-            raise InputError("give exactly one of offsets, row_ids and row_addresses")
-        taker = self._handle.taker(columns)
-        if offsets is not None:
-            return taker.by_offset(offsets)
-        if row_ids is not None:
-            return taker.by_row_id(row_ids)
-        return taker.by_address(row_addresses)
-
-    def head(self, rows: int = 10, *, columns: "ColumnsArgument" = None) -> "pa.Table":
-        """Return the first rows."""
-        return self.scan(columns, limit=rows).to_arrow()
-
-    def sample(
-        self, rows: int, *, seed: int | None = None, columns: "ColumnsArgument" = None
-    ) -> "pa.Table":
-        """Return rows chosen at random, in table order; at most all of them."""
-        if rows < 0:
-            raise InputError(f"rows is {rows}; give a number from 0")
-        total = self.count()
-        import random
-
-        chosen = random.Random(seed).sample(range(total), min(rows, total))  # noqa: S311
-        return self.take(sorted(chosen), columns=columns)
-
-    def blobs(
-        self,
-        column: str,
-        offsets: "Numbers | None" = None,
-        *,
-        row_ids: "Numbers | None" = None,
-        row_addresses: "Numbers | None" = None,
-        allow_external: bool = False,
-    ) -> "list[BlobFile | None]":
-        """Return the blobs of single rows as files, None for a null.
-
-        ``allow_external`` also opens files outside the table; only for writers you trust.
-        """
-        from lancetable.format.schema.project import resolve
-        from lancetable.fragment.blobs import blob_field
-        from lancetable.scan.take import open_blobs
-
-        field = blob_field(resolve(self._snapshot.manifest.schema, column))
-        rows = self.take(
-            offsets, row_ids=row_ids, row_addresses=row_addresses, columns=[column, "_rowaddr"]
-        )
-        return open_blobs(self._handle.opened(), field, rows, allow_external=allow_external)
-
-    def changes(
-        self,
-        from_version: int,
-        to_version: int | None = None,
-        *,
-        columns: "ColumnsArgument" = None,
-        with_row_id: bool = False,
-        blobs: "Blobs" = "descriptions",
-        **options: "Unpack[ScanSettings]",
-    ) -> "Changes":
-        """Describe the rows that the versions after ``from_version`` changed.
-
-        Applied in order, the changes turn the rows of ``from_version`` (0 for an empty table) into
-        those of ``to_version``, by default this one. Each row has ``_change_type`` (``insert``,
-        ``delete``, ``update_preimage`` or ``update_postimage``), ``_commit_version`` and
-        ``_commit_timestamp``. Without stable row ids an update that moved rows is a delete and an
-        insert. The other arguments are those of :meth:`scan`.
-        """
-        from lancetable.operations.feed.feed import Changes
-        from lancetable.scan.request import ScanRequest, parse_columns, scan_options
-
-        snapshot = self._snapshot
-        if to_version is not None and to_version != snapshot.version:
-            location = self._handle.location
-            snapshot = versions.load(location, version=to_version, branch=self.branch)
-        selection = parse_columns(columns)
-        request = ScanRequest(
-            columns=selection.columns,
-            expressions=selection.expressions,
-            with_row_id=with_row_id,
-            blobs=blobs,
-        )
-        return Changes(snapshot, from_version, request, scan_options(options))
 
     # ---- writing
 
@@ -694,24 +391,6 @@ class Table:
         done = commit_prepared(self._snapshot, prepared, CommitOptions.of(commit))
         self._handle.move(done.snapshot)
         return done.result
-
-    # ---- protocols
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.scan().__arrow_c_stream__(requested_schema)
-
-    def __len__(self) -> int:
-        return self.count()
-
-    def __repr__(self) -> str:
-        from lancetable.table.repr import as_text, portrait
-
-        return as_text(portrait(self._handle))
-
-    def _repr_html_(self) -> str:
-        from lancetable.table.repr import as_html, portrait
-
-        return as_html(portrait(self._handle))
 
     def __reduce__(self) -> tuple[object, ...]:
         return _reopened, (self._handle.location, self.version, self.branch)

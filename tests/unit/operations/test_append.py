@@ -232,8 +232,8 @@ def test_a_folder_that_may_not_be_written_is_reported(table, monkeypatch):
 
 def test_a_refresh_without_news_keeps_opened_files(table):
     table.scan().to_arrow()
-    opened = table._readers
-    assert table.refresh()._readers is opened
+    opened = table._handle.readers
+    assert table.refresh()._handle.readers is opened
     lt.open_table(table.uri).append(TABLE)
     assert table.refresh().version == 2
     assert table.count() == 6

@@ -1,6 +1,7 @@
 """Tables whose data files lie in several folders."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,7 +13,7 @@ from lancetable.fragment.writer import WriteTarget
 ROWS = pa.table({"a": list(range(10))})
 
 
-def spread(*bases: str) -> lt.WriteOptions:
+def spread(*bases: str) -> Any:
     return {"max_rows_per_file": 2, "target_bases": bases}
 
 

@@ -245,7 +245,7 @@ def test_the_golden_tables_are_sound(golden) -> None:
 
 
 def test_progress_is_told(tmp_path) -> None:
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[int, int | None]] = []
     make_table(tmp_path / "t").maintenance.check(
         progress=lambda now: seen.append((now.done, now.total))
     )

@@ -199,7 +199,7 @@ def test_a_branch_has_its_own_history(tmp_path) -> None:
 
 def test_progress_and_pace(tmp_path) -> None:
     table = _aged(tmp_path / "t", 8)
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[int, int | None]] = []
     table.maintenance.cleanup(
         older_than=NOW,
         files_per_second=100000,

@@ -187,7 +187,7 @@ def test_a_dry_run_tells_and_changes_nothing(tmp_path: Path) -> None:
 
 def test_progress_is_told(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[int, int | None]] = []
     table.compact(target_rows=40, progress=lambda now: seen.append((now.done, now.total)))
     assert seen == [(0, 80), (40, 80), (80, 80)]
 

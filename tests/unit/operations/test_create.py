@@ -195,7 +195,7 @@ def test_durability_goes_with_the_handle(tmp_path):
     table = lt.create_table(tmp_path / "t", TABLE, durability="fsync")
     table.append(TABLE)
     other = pickle.loads(pickle.dumps(table))
-    assert other._location.durability is lt.Durability.FSYNC
+    assert other._handle.location.durability is lt.Durability.FSYNC
     assert other.append(TABLE).version == 3
     opened = lt.open_table(tmp_path / "t", durability=lt.Durability.FSYNC)
     assert opened.count() == 9

@@ -37,10 +37,10 @@ def data_bytes(table, before=frozenset()):
 
 def check(told, table, rows, new_files, before=frozenset()):
     """Check that reports grow and that the last one tells all."""
-    counts = [(one.rows, one.bytes, one.files) for one in told]
+    counts = [(one.done, one.bytes, one.files) for one in told]
     for before_it, after in pairwise(counts):
         assert all(a <= b for a, b in zip(before_it, after, strict=True))
-    assert told[-1] == lt.Progress(rows, data_bytes(table, before), new_files)
+    assert told[-1] == lt.Progress(rows, bytes=data_bytes(table, before), files=new_files)
 
 
 @pytest.mark.parametrize("kind", ["table", "stream"])

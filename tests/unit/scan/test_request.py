@@ -56,5 +56,5 @@ def test_options_are_checked():
     assert scan_options({"threads": 1}).threads == 1
     with pytest.raises(InputError, match="no option 'thread'"):
         scan_options({"thread": 1})
-    with pytest.raises(InputError, match="at least 1"):
+    with pytest.raises(InputError, match="give a whole number from 1"):
         scan_options({"batch_rows": 0})

@@ -43,7 +43,7 @@ def test_stable_row_ids(golden):
 
     found = table.take(row_ids=wanted["_rowid"].to_pylist())
 
-    assert found.equals(wanted.columns.drop("_rowid"))
+    assert found.equals(wanted.drop_columns("_rowid"))
 
 
 def test_some_columns_and_expressions():

@@ -119,9 +119,9 @@ def test_readers_are_freed_without_the_collector(table) -> None:
     gc.disable()
     try:
         table.count("id % 3 = 0")
-        reader = weakref.ref(table._readers[0].opened.file(0))
+        reader = weakref.ref(table._handle.readers[0].opened.file(0))
         assert reader() is not None
-        table._readers = None
+        table._handle.readers = None
         assert reader() is None
     finally:
         gc.enable()
