@@ -34,7 +34,7 @@ class ListScan(NamedTuple):
 
 
 class ListWalk(NamedTuple):
-    """The output of a walk over whole chunks, beginning one row before the first that starts there."""
+    """The output of a walk over whole chunks, from one row before the first that starts there."""
 
     first: int
     edges: npt.NDArray[np.int32]
