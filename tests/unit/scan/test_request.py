@@ -22,7 +22,7 @@ def test_names_and_expressions_are_told_apart():
 
 @pytest.mark.parametrize(
     ("columns", "words"),
-    [("a", "list of names"), (["a", "a"], "selected twice"), ([1], "must be names")],
+    [("a", "list of names"), (["a", "a"], "asked for twice"), ([1], "must be names")],
 )
 def test_unusable_columns(columns, words):
     with pytest.raises(InputError, match=words):
