@@ -28,7 +28,7 @@ NESTED = ["lists", "word_lists", "struct", "struct_lists", "deep"]
 
 def flat_table() -> pa.Table:
     """Return one column for each way a page can hold values without lists and structs."""
-    return rich_table().columns.drop(NESTED)
+    return rich_table().drop_columns(NESTED)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_every_way_to_hold_values(tmp_path: Path, taken: list[bool]) -> None:
         assert found.schema.equals(opened.schema, check_metadata=True)
     # A column of nulls alone has pages of a shape of its own.
     assert not any(taken)
-    without = table.columns.drop(["nothing"])
+    without = table.drop_columns(["nothing"])
     opened.take(list(range(0, ROWS, 7)), columns=without.column_names)
     taken.clear()
     for count in (1, 2, 7, 8, 9, 65, 900):
@@ -79,10 +79,10 @@ def test_every_way_to_hold_values(tmp_path: Path, taken: list[bool]) -> None:
 
 
 def test_deleted_rows_and_other_names_of_rows(tmp_path: Path, taken: list[bool]) -> None:
-    opened = in_fragments(tmp_path / "table", flat_table().columns.drop(["nothing"]))
+    opened = in_fragments(tmp_path / "table", flat_table().drop_columns(["nothing"]))
     opened.delete("packed % 3 = 0")
     whole = opened.scan(with_row_id=True, with_row_address=True).to_arrow()
-    kept = whole.columns.drop(["_rowid", "_rowaddr"])
+    kept = whole.drop_columns(["_rowid", "_rowaddr"])
     opened.take(list(range(0, kept.num_rows, 7)))
     taken.clear()
     for count in (1, 9, 900):
@@ -101,7 +101,7 @@ def test_so_many_rows_that_threads_share_them(
     tmp_path: Path, taken: list[bool], monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
     monkeypatch.setattr(compiled_rows, "free_threads", lambda: threads)
-    table = flat_table().columns.drop(["nothing"])
+    table = flat_table().drop_columns(["nothing"])
     opened = in_fragments(tmp_path / "table", table)
     opened.take([0, 1000, 2000, 3000, 4000])
     rows = np.random.default_rng(4).integers(0, ROWS, 20_000)
@@ -118,7 +118,7 @@ def test_so_many_rows_that_threads_share_them(
 
 
 def test_parts_of_a_result_outlive_it(tmp_path: Path) -> None:
-    table = flat_table().columns.drop(["nothing"])
+    table = flat_table().drop_columns(["nothing"])
     opened = in_fragments(tmp_path / "table", table)
     rows = [5, ROWS - 1, 5, 77]
     opened.take(rows)
@@ -175,7 +175,7 @@ def test_damaged_files_never_give_what_the_reference_would_not(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "table"
-    lancetable.create_table(str(folder), flat_table().columns.drop(["nothing"]))
+    lancetable.create_table(str(folder), flat_table().drop_columns(["nothing"]))
     (path,) = (folder / "data").iterdir()
     sound = path.read_bytes()
     chance = random.Random(seed)
