@@ -277,7 +277,10 @@ def test_a_name_that_is_not_there_is_an_error_of_both_worlds(tmp_path: Path, nam
 @pytest.mark.parametrize("seconds", ["a", 1.5, -1, True, 2**70, []])
 def test_a_hold_counts_seconds(tmp_path: Path, seconds: Any) -> None:
     table = lt.create_table(tmp_path / "t", {"id": [1]})
-    with pytest.raises(lt.InputError, match="the seconds of a lease are"), table.hold(seconds=seconds):
+    with (
+        pytest.raises(lt.InputError, match="the seconds of a lease are"),
+        table.hold(seconds=seconds),
+    ):
         pass
 
 
