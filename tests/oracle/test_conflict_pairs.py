@@ -53,14 +53,14 @@ THEIRS: dict[str, tuple[str, Callable[[Any], Any]]] = {
             .execute(pa.concat_tables([rows_from(8, 1), rows_from(70, 2)]))
         ),
     ),
-    "add nulls": ("Merge pres", lambda d: d.columns.add(pa.field("a", pa.int32()))),
-    "add computed": ("Merge pres", lambda d: d.columns.add({"b": "x * 2"})),
+    "add nulls": ("Merge pres", lambda d: d.add_columns(pa.field("a", pa.int32()))),
+    "add computed": ("Merge pres", lambda d: d.add_columns({"b": "x * 2"})),
     "cast": ("Merge pres", lambda d: d.alter_columns({"path": "x", "data_type": pa.int64()})),
-    "drop": ("Project pres", lambda d: d.columns.drop(["y"])),
+    "drop": ("Project pres", lambda d: d.drop_columns(["y"])),
     "rename": ("Project pres", lambda d: d.alter_columns({"path": "y", "name": "z"})),
     "index": ("CreateIndex id f0-2", lambda d: d.create_scalar_index("id", "BTREE")),
     "compact": ("Rewrite f0", lambda d: d.optimize.compact_files()),
-    "config k": ("UpdateConfig k", lambda d: d.config.update({"k": "1"})),
+    "config k": ("UpdateConfig k", lambda d: d.update_config({"k": "1"})),
 }
 THEIR_ROWS = {
     "delete rows": {2, 3}, "delete a fragment": set(range(10)), "update": {4, 5}, "merge": {8},

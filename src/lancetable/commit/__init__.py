@@ -1,7 +1,4 @@
-"""Versions of a table: finding one, opening it, and the names given to some of them.
-
-Names stand in ``refs``, which most who open a table do not need.
-"""
+"""Versions of a table: find and open them, and commit new ones."""
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import VersionInfo, list_versions, load

@@ -1,7 +1,7 @@
-"""Rules for versions whose blobs are in a blob dataset, which is never written.
+"""Rules for versions whose blobs are in a blob dataset, which this library never writes.
 
-Rows keep their blobs as long as they keep their row ids. New rows would have none there, and rows
-that move would get a copy that older releases do not look at, so both are refused.
+Rows find their blobs by their row ids. New rows would have none, and moved rows would get a copy
+that older releases ignore, so both are refused.
 """
 
 from collections.abc import Iterable
@@ -21,10 +21,10 @@ from lancetable.format.manifest import DataFile, Manifest
 
 
 def check_rows_stay(manifest: Manifest, what: str) -> None:
-    """Refuse to add or move rows, which ``what`` says, of a version with a blob dataset.
+    """Refuse a change, described by ``what``, of a version with a blob dataset.
 
     Raises:
-        UnsupportedError: the version has one.
+        UnsupportedError: the version has a blob dataset.
     """
     if manifest.blob_dataset_version is None:
         return
@@ -75,10 +75,10 @@ def _blob_fields(manifest: Manifest) -> set[int]:
 
 
 def with_blob_dataset(before: Manifest, made: Manifest, operation: Operation) -> Manifest:
-    """Return the version that an operation made, with the blob dataset that it still needs.
+    """Return the version that an operation made, with the blob dataset if it still needs one.
 
     Raises:
-        UnsupportedError: a column of the blob dataset would not be marked as such any more.
+        UnsupportedError: a column would lose its mark as a column of the blob dataset.
     """
     if before.blob_dataset_version is None or isinstance(operation, Restore):
         return made

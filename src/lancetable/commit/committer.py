@@ -1,12 +1,12 @@
-"""Make an operation a version: judge it, apply it, and claim the next name.
+"""Commit an operation: judge it, apply it, and claim the name of the next version.
 
-Each round looks for versions made meanwhile, oldest first. One that carries the uuid of this
+Each round looks for versions made meanwhile, oldest first. One that has the uuid of this
 transaction is its result, whatever the store answered to the claim. A version that conflicts ends
-the loop; otherwise the operation is applied to the newest one and the name after it is claimed.
-Whoever loses that race goes round again, after a pause that is random and grows.
+the loop; otherwise the operation is applied to the newest version and the name after it is claimed.
+A writer that loses that race starts another round, after a random pause whose bound grows.
 
 From the moment a claim is sent until it is proven lost, no error counts as a failure: files stay,
-and the outcome is called unknown.
+and the outcome is reported as unknown.
 """
 
 import secrets
@@ -18,7 +18,7 @@ from lancetable.commit.apply.fragment_ids import find_fragments
 from lancetable.commit.apply.manifest import State
 from lancetable.commit.codec.encode import encode_transaction
 from lancetable.commit.conflicts import Compatible, Conflicting, Facts, Rebased, judge
-from lancetable.commit.loop.drafting import Wishes, applied, before_first, index_section
+from lancetable.commit.loop.drafting import Needs, applied, before_first, index_section
 from lancetable.commit.loop.newer_versions import (
     Tip,
     check_base,
@@ -92,17 +92,17 @@ def commit(  # noqa: PLR0913 - each has a default
     """Make an operation the next version of the table that a snapshot belongs to.
 
     ``affected`` names, by fragment, the rows that a Delete or an Update takes away; with it two
-    writers may delete different rows of one fragment. ``moves`` tells where the rows of a Rewrite
+    writers may delete different rows of one fragment. ``moves`` records where the rows of a Rewrite
     went; with it rows that others delete meanwhile are deleted there. ``storage_version`` is the
-    version of data files that an Overwrite without rows asks for. ``enable_row_ids`` says that a
-    Merge brings stable ids for all rows of a table that had none.
+    version of data files for an Overwrite without rows. ``enable_row_ids`` is for a Merge that
+    brings stable ids for all rows of a table that had none.
 
     Raises:
         ConflictError: another writer changed what the operation builds on.
         ContentionError: other writers were faster in every round.
-        UnknownOutcomeError: the store failed, and the version may or may not be there.
+        UnknownOutcomeError: the store failed, and the version may or may not exist.
         InputError: the operation does not fit the table.
-        UnsupportedError: the table needs something of its writers that is not known.
+        UnsupportedError: the table needs a writer feature that this release does not know.
     """
     check_writable(snapshot.manifest.reader_flags, snapshot.manifest.writer_flags)
     attempt = _Commit(
@@ -120,14 +120,14 @@ def create(
     storage_version: str | None = None,
     mode: CreateMode = CreateMode.ERROR,
 ) -> CommitResult:
-    """Make the first version of a table; ``mode`` says what to do when there is one.
+    """Make the first version of a table; ``mode`` decides what happens when one exists.
 
     Raises:
-        ExistsError: there is a table, and ``mode`` does not allow for it.
+        ExistsError: a table exists, and ``mode`` does not allow for it.
         CommitError: as :func:`commit`.
     """
     if options.detached:
-        raise InputError("the first version of a table cannot be detached; there is no history yet")
+        raise InputError("the first version of a table cannot be detached")
     try:
         existing = load(location)
     except TableNotFoundError:
@@ -155,7 +155,7 @@ class _Draft(NamedTuple):
 
 @dataclass(slots=True)
 class _Commit:
-    """One operation on its way to become a version."""
+    """One operation that is being committed."""
 
     base: Snapshot
     operation: Operation
@@ -165,11 +165,11 @@ class _Commit:
     storage_version: str | None = None
     enable_row_ids: bool = False
     records: dict[str, bytes] = field(default_factory=dict)
-    """Transaction files that were written; one serves many attempts if it stays the same."""
+    """Transaction files that were written, by path; an unchanged one serves several attempts."""
     facts: Facts | None = None
-    """What versions of others are judged by, once there is one."""
+    """Facts to judge versions of others by; computed when there is one."""
     claimed: _Draft | None = None
-    """A version that was claimed, until it is proven that the claim was lost."""
+    """A version that was claimed, until the claim is proven lost."""
 
     def run(self) -> CommitResult:
         try:
@@ -177,7 +177,7 @@ class _Commit:
         except UnknownOutcomeError:
             raise
         except Exception as cause:
-            # An interrupt is no such exception: what it leaves open, files included, stays.
+            # Not for interrupts: they leave the outcome open, so all files stay.
             if self.claimed is not None:
                 raise unknown_outcome(self.base.store, self.claimed.path, cause) from cause
             discard(self.base.store, self.records)
@@ -195,7 +195,7 @@ class _Commit:
         while True:
             for tip in newer:
                 if is_made_by(tip.snapshot.manifest, mine.uuid):
-                    # The claim was carried out, whatever its answer said.
+                    # The claim succeeded, whatever the store answered.
                     return CommitResult(self._landed(tip.snapshot), rounds.lost)
                 self._give_up_claim()
                 mine, both = self._judged(mine, tip)
@@ -216,17 +216,17 @@ class _Commit:
             newer = self._newer_tips(tip, creation.content)
         raise ContentionError(
             f"{self.base.store.root}: other writers made the next version first in "
-            f"{rounds.told()}; nothing was changed, try again later"
+            f"{rounds.describe()}; nothing was changed, try again later"
         )
 
     def _claim(self, draft: _Draft, uuid: str) -> Creation:
-        """Send a claim; what it leaves open stays in ``claimed``."""
+        """Send a claim; ``claimed`` holds it as long as its outcome is open."""
         is_first, self.claimed = self.claimed is None, draft
         store = self.base.store
         try:
             creation = try_claim(store, draft.path, draft.encoded.content, uuid)
         except StoreError:
-            # A refusal; but an earlier claim of the same version may have been carried out.
+            # Refused; but an earlier claim of the same version may have succeeded.
             if is_first:
                 self._give_up_claim()
             raise
@@ -241,7 +241,7 @@ class _Commit:
             self.claimed = None
 
     def _landed(self, made: Snapshot) -> Snapshot:
-        """Return a version that was made, what follows from it done."""
+        """Write the hint, remove superseded files, and return the version that was made."""
         if not self.options.detached:
             refresh_hint(made.store, made.version)
         if self.claimed is not None:
@@ -249,9 +249,9 @@ class _Commit:
         return made
 
     def _first_look(self, mine: Transaction) -> list[int]:
-        """Look for newer versions; where that takes a while, write the transaction meanwhile.
+        """Look for newer versions; on stores with latency, write the transaction meanwhile.
 
-        It nearly always stays as it is. If not, it is written again.
+        It is written again if it has to change.
         """
 
         def record() -> list[int]:
@@ -278,19 +278,19 @@ class _Commit:
         return newer_versions(tip)
 
     def _newer_tips(self, tip: Tip, winner: bytes | None) -> "Iterator[Tip]":
-        """Yield the versions after one; the manifest of the next one may be at hand."""
+        """Yield the versions after one; ``winner`` is the manifest of the next one, if known."""
         if winner is not None and self.base.version and not self.options.detached:
             tip = load_next(tip.snapshot, tip.snapshot.version + 1, winner)
             yield tip
         yield from load_all(tip, self._newer(tip.snapshot))
 
     def _judged(self, mine: Transaction, tip: Tip) -> tuple[Transaction, frozenset[int]]:
-        """Return the transaction as it may follow a version, and the fragments to merge."""
+        """Return the transaction rebased on a version, and the fragments to merge."""
         version = tip.snapshot.version
         if self.options.strict:
             raise ConflictError(
                 f"version {version} was made by another writer after version {self.base.version} "
-                "was read, and the commit was to follow that one only; open the table again"
+                "was read, and the commit is strict; open the table again"
             )
         verdict = judge(mine, tip.transaction(), self._facts())
         match verdict:
@@ -303,7 +303,9 @@ class _Commit:
                     f"{reason} in version {version}, after version {mine.read_version} was read "
                     f"for {mine.operation_name}; "
                     + (
-                        "do the work again" if retryable else "open the table again and decide anew"
+                        "do the work again"
+                        if retryable
+                        else "open the table again, and repeat the change if it still applies"
                     ),
                     retryable=retryable,
                 )
@@ -323,7 +325,7 @@ class _Commit:
         return Facts(self.affected, files, moves is not None, keeps_indices)
 
     def _draft(self, mine: Transaction, tip: Tip, merge: frozenset[int]) -> _Draft:
-        """Return the version that follows the newest one, everything it needs written."""
+        """Return the version that follows the newest one, with all files that it needs written."""
         check_same_fragments(self.base.manifest, tip.snapshot.manifest, mine.operation)
         rebase = self._rebased(mine.operation, tip.snapshot, merge)
         if rebase.operation is not mine.operation:
@@ -344,7 +346,7 @@ class _Commit:
         return merge_deletions(tip, operation, merge, self.affected or {})
 
     def _prepared(self, mine: Transaction, tip: Tip) -> tuple[str, EncodedManifest]:
-        """Return name and content of the next manifest, the transaction file written."""
+        """Write the transaction file, and return name and content of the next manifest."""
         snapshot = tip.snapshot
         name = transaction_name(mine.read_version, mine.uuid)
         state = self._applied(mine, tip, name)
@@ -375,9 +377,9 @@ class _Commit:
         self.records[path] = message
 
     def _applied(self, mine: Transaction, tip: Tip, name: str) -> State:
-        wishes = Wishes(self._restored(mine.operation), self.storage_version, self.enable_row_ids)
+        needs = Needs(self._restored(mine.operation), self.storage_version, self.enable_row_ids)
         try:
-            return applied(tip.snapshot, mine.operation, name, wishes)
+            return applied(tip.snapshot, mine.operation, name, needs)
         except InputError as cause:
             if tip.snapshot.version == self.base.version:
                 raise

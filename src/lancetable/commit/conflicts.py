@@ -8,8 +8,8 @@ Rebased          both may land if this one is changed a little
 Conflicting      only one may land; ``retryable`` when the work can be done again on the new version
 ===============  =================================================================================
 
-The rules are those of the specification as the reference implementation applies them, nowhere
-weaker. Inserted keys are compared whether a primary key is declared or not.
+The rules are those of the specification as the reference implementation applies them, or stricter.
+Inserted keys are compared whether a primary key is declared or not.
 """
 
 from typing import assert_never

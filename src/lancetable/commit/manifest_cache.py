@@ -1,7 +1,7 @@
-"""What was read of manifests, kept as long as their store is in use.
+"""Cache of values read from manifests, kept as long as their store is in use.
 
-The manifest of a version never changes. It is known again by its path, its size and the time of its
-last change, which a listing gives; a file that was replaced is read anew.
+The manifest of a version never changes. It is identified by its path, its size and the time of its
+last change, which a listing gives; a file that was replaced is read again.
 """
 
 from collections.abc import Callable
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from weakref import WeakKeyDictionary
 
 MOST = 20_000
-"""From so many on all are forgotten; each takes about a kilobyte."""
+"""The cache is cleared at this number of entries; each takes about a kilobyte."""
 
 Value = TypeVar("Value")
 
 
-class Seen(Generic[Value]):
-    """Values that were made of files, for each store."""
+class ManifestCache(Generic[Value]):
+    """Values computed from manifest files, for each store."""
 
     def __init__(self) -> None:
         self._stores: WeakKeyDictionary[Store, dict[tuple[object, ...], Value]] | None = None
 
     def get(self, store: Store, entry: Entry, make: Callable[[], Value], *also: object) -> Value:
-        """Return the value of a file, made when there is none; ``also`` is part of its name."""
+        """Return the value of a file, computed if needed; ``also`` is part of its key."""
         if self._stores is None:
-            from weakref import WeakKeyDictionary  # noqa: PLC0415 - opening a table needs it not
+            from weakref import WeakKeyDictionary  # noqa: PLC0415 - not needed to open a table
 
             self._stores = WeakKeyDictionary()
         try:

@@ -17,25 +17,25 @@ class Found(NamedTuple):
     path: str
     data: bytes
     scheme: Scheme = Scheme.V2
-    """How the manifest is named, where it was found by its number."""
+    """The naming scheme, if the manifest was found by its number."""
 
 
 def check_number(version: int) -> None:
-    """Refuse what cannot be the number of a version.
+    """Check the number of a version.
 
     Raises:
-        InputError: it cannot.
+        InputError: it is not a whole number in the range of versions.
     """
     number = cast("object", version)
     if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MAX_VERSION:
-        raise InputError(f"a version is a number from 1, not {version!r}")
+        raise InputError(f"version is {version!r}; give a whole number from 1")
 
 
 def numbered(store: Store, version: int) -> Found | None:
     """Return the manifest of a version, detached or not; None when there is none.
 
     Raises:
-        InputError: the number cannot be that of a version.
+        InputError: the number is not a valid version.
     """
     check_number(version)
     schemes = (Scheme.DETACHED,) if version & DETACHED_BIT else (Scheme.V2, Scheme.V1)
@@ -53,7 +53,7 @@ def decoded(store: Store, found: Found) -> Manifest:
 
     Raises:
         CorruptError: it is damaged, or of another version than its name says.
-        UnsupportedError: it needs something this release cannot read.
+        UnsupportedError: it needs a feature that this release does not know.
     """
     path = f"{store.root}/{found.path}"
     manifest = decode_manifest(found.data, path)

@@ -1,9 +1,9 @@
-"""Find out what a write did when its answer was lost or misleads.
+"""Find out what a write did when its answer is lost or misleading.
 
-A store may carry a request out and report something else: a hard link over NFS whose repetition
-finds the name taken, a conditional request that was cut off and sent again, a connection that
-breaks before the answer arrives. What stands under the name afterwards decides. Only where that
-tells nothing, and the store did not refuse the request for certain, the outcome is unknown.
+A store may carry out a request and report something else: a hard link over NFS whose repetition
+finds the name taken, a conditional request that was interrupted and sent again, a connection that
+breaks before the answer arrives. The object under the name decides. The outcome is unknown only
+when that does not help and the store did not refuse the request for certain.
 """
 
 from collections.abc import Callable
@@ -20,16 +20,15 @@ from lancetable.errors import (
 from lancetable.store import Store
 
 _DOUBTFUL = (ExistsError, StoreError, FileNotFoundInStoreError)
-"""Errors of this library that a request may end with although it was carried out."""
+"""Errors that a request may end with although it was carried out."""
 
-
-NOT_FOUND = "it says that the name is taken, and finds nothing there"
+NOT_FOUND = "it reports that the name is taken, but finds nothing there"
 
 
 class Creation(NamedTuple):
-    """Who made an object that was to be created; ``is_ours`` of ``None`` is not known.
+    """Who created an object; ``is_ours`` of ``None`` means unknown.
 
-    ``content`` are the bytes that were found, when they had to be looked at.
+    ``content`` holds the bytes that were found, if they were read.
     """
 
     is_ours: bool | None
@@ -39,21 +38,21 @@ class Creation(NamedTuple):
 def create_object(
     store: Store, path: str, content: bytes, is_ours: Callable[[bytes], bool] | None = None
 ) -> Creation:
-    """Create an object that must not be there yet, and say who made the one that is there.
+    """Create an object that must not exist yet, and say who created the one that exists.
 
     ``is_ours`` recognises what an earlier request for the same object may have written; equal bytes
-    are ours without it. The result is not known when the store says that the name is taken, and
-    then finds nothing there.
+    are ours in any case. The result is unknown when the store reports that the name is taken but
+    finds nothing there.
 
     Raises:
-        StoreError: the store refused, and the object was not made.
+        StoreError: the store refused, and the object was not created.
         UnknownOutcomeError: the store failed, and what it did cannot be found out.
     """
     try:
         store.put_if_absent(path, content)
     except Exception as cause:
         if isinstance(cause, LanceTableError) and not isinstance(cause, _DOUBTFUL):
-            # A refusal that comes before any request: a store that is read-only, for one.
+            # Refused before any request, for example by a read-only store.
             raise
         return _creation(store, path, content, is_ours, cause)
     return Creation(is_ours=True)
@@ -80,7 +79,7 @@ def _creation(
 
 
 def replace_object(store: Store, path: str, content: bytes) -> None:
-    """Write an object in the place of another, and look whether it is there after a failure.
+    """Replace an object; after a failure, check whether it was replaced.
 
     Raises:
         StoreError: the store refused, and nothing was changed.
@@ -100,10 +99,10 @@ def replace_object(store: Store, path: str, content: bytes) -> None:
 
 
 def remove_object(store: Store, path: str) -> None:
-    """Remove an object, and look whether it is gone after a failure.
+    """Remove an object; after a failure, check whether it is gone.
 
     Raises:
-        StoreError: the store refused, and the object is there.
+        StoreError: the store refused, and the object still exists.
         UnknownOutcomeError: the store failed, and what it did cannot be found out.
     """
     try:
@@ -124,10 +123,10 @@ def _is_certain(cause: Exception) -> bool:
 
 
 def unknown_outcome(store: Store, path: str, cause: object) -> UnknownOutcomeError:
-    """Return the error that says that a change may have been made."""
+    """Return the error for a change that may or may not have been made."""
     place = shown(store, path)
     text = str(cause).removeprefix(f"{place}: ")
     return UnknownOutcomeError(
         f"{place}: the change may or may not have been made, as the store failed ({text}); "
-        "open the table and look before doing the work again"
+        "open the table and check before repeating the change"
     )

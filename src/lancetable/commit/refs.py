@@ -1,4 +1,4 @@
-"""Which versions have names: tags, and branches with a history of their own.
+"""Read tags and branches, which name versions.
 
 A tag is a file ``_refs/tags/{name}.json``, a branch a file ``_refs/branches/{name}.json`` with
 ``%2F`` for a slash, and a table of its own in ``tree/{name}``. Both files are kept at the root of
@@ -46,7 +46,7 @@ class TagInfo(NamedTuple):
 
 
 class BranchInfo(NamedTuple):
-    """A history of its own, begun at a version of its parent."""
+    """A separate history that starts from a version of its parent."""
 
     name: str
     parent_branch: str | None
@@ -55,7 +55,7 @@ class BranchInfo(NamedTuple):
     manifest_size: int | None
     metadata: Mapping[str, str]
     identifier: tuple[tuple[int, str], ...] = ()
-    """The versions at which it and its parents began, each with a random name; old ones lack it."""
+    """The versions at which it and its parents start, each with a random id; empty in old files."""
 
 
 def tags(location: TableLocation) -> dict[str, TagInfo]:
@@ -94,7 +94,7 @@ def read_tag(store: Store, name: str) -> TagInfo:
     """Return one tag.
 
     Raises:
-        InputError: tags cannot be called so.
+        InputError: the name is not a valid tag name.
         RefNotFoundError: there is no such tag.
         CorruptError: its file is damaged.
     """
@@ -116,7 +116,7 @@ def read_branch(store: Store, name: str) -> BranchInfo:
     """Return one branch.
 
     Raises:
-        InputError: branches cannot be called so.
+        InputError: the name is not a valid branch name.
         RefNotFoundError: there is no such branch.
         CorruptError: its file is damaged.
     """
@@ -138,12 +138,10 @@ def tag_path(name: str) -> str:
     """Return the path of the file of a tag.
 
     Raises:
-        InputError: tags cannot be called so.
+        InputError: the name is not a valid tag name.
     """
     if not is_tag_name(name):
-        raise InputError(
-            f"{name!r} is no name for a tag; letters, digits, dots, dashes and underscores are"
-        )
+        raise InputError(f"{name!r} is not a valid tag name: use letters, digits, '.', '-' and '_'")
     return f"{TAGS}/{name}{_SUFFIX}"
 
 
@@ -151,7 +149,7 @@ def branch_path(name: str) -> str:
     """Return the path of the file of a branch.
 
     Raises:
-        InputError: branches cannot be called so.
+        InputError: the name is not a valid branch name.
     """
     check_branch_name(name)
     return f"{BRANCHES}/{name.replace('/', '%2F')}{_SUFFIX}"
@@ -161,33 +159,33 @@ def branch_folder(name: str) -> str:
     """Return the folder of a branch below the main table.
 
     Raises:
-        InputError: branches cannot be called so.
+        InputError: the name is not a valid branch name.
     """
     check_branch_name(name)
     return f"{TREE}/{name}"
 
 
 def check_branch_name(name: str) -> None:
-    """Return quietly when a branch may be called so.
+    """Check the name of a branch.
 
     Raises:
-        InputError: it may not.
+        InputError: the name is not a valid branch name.
     """
     if not is_branch_name(name):
         raise InputError(
-            f"{name!r} is no name for a branch; parts of letters, digits, dots, dashes and "
-            "underscores joined by single slashes are"
+            f"{name!r} is not a valid branch name: use letters, digits, '.', '-' and '_', and "
+            "single slashes between parts"
         )
 
 
 def missing_branch(store: Store, name: str) -> RefNotFoundError:
-    """Return the error that says which branches there are."""
+    """Return the error for a missing branch, which lists the existing ones."""
     return _missing("branch", name, [MAIN, *_names(store, BRANCHES, is_branch_name)])
 
 
 def _missing(kind: str, name: str, known: list[str]) -> RefNotFoundError:
     shown_names = ", ".join(repr(other) for other in known[:20]) or "none"
-    return RefNotFoundError(f"there is no {kind} {name!r}; known are: {shown_names}")
+    return RefNotFoundError(f"there is no {kind} {name!r}; existing: {shown_names}")
 
 
 def _names(store: Store, folder: str, is_name: Callable[[str], bool]) -> list[str]:
@@ -196,12 +194,12 @@ def _names(store: Store, folder: str, is_name: Callable[[str], bool]) -> list[st
 
 
 def is_tag_name(name: str) -> bool:
-    """Say whether a tag may be called so."""
+    """Say whether a name is a valid tag name."""
     return _is_word(name) and name[0] != "." and name[-1] != "."
 
 
 def is_branch_name(name: str) -> bool:
-    """Say whether a branch may be called so."""
+    """Say whether a name is a valid branch name."""
     return name != MAIN and all(_is_word(part) and part != "." for part in name.split("/"))
 
 
@@ -210,7 +208,7 @@ def _is_word(part: str) -> bool:
 
 
 class _Record:
-    """The JSON object of a ref, read with care."""
+    """The JSON object of a tag or branch file, with checked fields."""
 
     def __init__(self, path: str, content: Mapping[str, object]) -> None:
         self._path = path
@@ -219,7 +217,7 @@ class _Record:
     @classmethod
     def read(cls, store: Store, path: str) -> "_Record | None":
         """Return the object in a file, ``None`` when there is no file."""
-        import json  # noqa: PLC0415 - opening a table by version needs none
+        import json  # noqa: PLC0415 - not needed to open a version
 
         try:
             content = json.loads(store.read(path, most=MOST_BYTES))
@@ -277,7 +275,7 @@ class _Record:
         return {str(name): str(text) for name, text in value.items()}
 
     def chain(self, key: str) -> tuple[tuple[int, str], ...]:
-        """Return pairs of a version and a random name, as branches are identified by."""
+        """Return the pairs of a version and a random id that identify a branch."""
         value = self._content.get(key)
         pairs = value.get("version_mapping") if isinstance(value, dict) else None
         if not isinstance(pairs, list):

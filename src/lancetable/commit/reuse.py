@@ -1,7 +1,7 @@
-"""The record of moved rows of a version: how it is found, read, made longer and written.
+"""Load and write the record of moved rows of a version.
 
 It lets index segments that hold row addresses stay in use after their fragments were rewritten.
-Readers translate addresses by it; a segment that was built anew needs it no more.
+Readers translate addresses with it; a segment that is built again no longer needs it.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def load_reuse(snapshot: Snapshot, segments: Sequence[IndexSegment]) -> Fragment
 
     Raises:
         CorruptError: the record is damaged.
-        UnsupportedError: it is kept in a form of later releases.
+        UnsupportedError: a later release wrote it.
     """
     segment = reuse_segment(segments)
     if segment is None:
@@ -54,7 +54,7 @@ def load_reuse(snapshot: Snapshot, segments: Sequence[IndexSegment]) -> Fragment
     if not is_known(segment):
         raise UnsupportedError(
             f"the record of moved rows has version {segment.index_version}, which this release "
-            "does not know; build the indices anew, or compact with indices='uncover'"
+            "does not know; rebuild the indices, or compact with indices='uncover'"
         )
     found = decode_details(segment.details)
     if isinstance(found, FragmentReuse):
@@ -78,7 +78,7 @@ def _external(snapshot: Snapshot, segment: IndexSegment, place: External) -> Fra
 def write_reuse(
     tip: Snapshot, reuse: FragmentReuse, segment: IndexSegment | None = None
 ) -> WrittenReuse:
-    """Return a segment with the record, which takes the place of an older segment.
+    """Return a segment with the record, which replaces an older segment.
 
     Raises:
         StoreError: the file of a long record cannot be written; nothing stays behind.

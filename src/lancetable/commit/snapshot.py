@@ -1,7 +1,7 @@
-"""One version of a table, pinned: what every reader receives.
+"""One version of a table, which everything that reads is based on.
 
-Files of a version usually lie below the table. A file with a base id lies below one of the base
-paths of the manifest instead, which may be anywhere; its own path must not leave that base.
+Files of a version are usually below the root of the table. A file with a base id is below one of
+the base paths of the manifest instead, which may be anywhere; its path must not leave that base.
 """
 
 from functools import cached_property
@@ -50,7 +50,7 @@ class Snapshot(_Version):
     """
 
     def __getstate__(self) -> None:
-        """Leave out what was read since, such as the index section."""
+        """Leave out cached values, such as the index section."""
 
     @property
     def version(self) -> int:
@@ -61,7 +61,7 @@ class Snapshot(_Version):
         """Return the store that holds a data file, and the file's path in it.
 
         Raises:
-            CorruptError: the file names a base that is not there, or its path leaves the base.
+            CorruptError: the file names a base that does not exist, or its path leaves the base.
         """
         base = self._base(file.base_id)
         if base is None or base.is_dataset_root:
@@ -72,7 +72,7 @@ class Snapshot(_Version):
         """Return the store that holds a deletion file, and the file's path in it.
 
         Raises:
-            CorruptError: the file names a base that is not there.
+            CorruptError: the file names a base that does not exist.
         """
         base = self._base(file.base_id)
         path = deletion_path(fragment.id, file)
@@ -84,7 +84,7 @@ class Snapshot(_Version):
         """Return the store that holds an index segment, and the segment's folder in it.
 
         Raises:
-            CorruptError: the segment names a base that is not there.
+            CorruptError: the segment names a base that does not exist.
         """
         base = self._base(segment.base_id)
         if base is None or base.is_dataset_root:
@@ -95,7 +95,7 @@ class Snapshot(_Version):
         """Return the store of a base path.
 
         Raises:
-            CorruptError: there is no such base, or it is no place.
+            CorruptError: the base does not exist, or its path is not absolute.
         """
         return self._store(self._base(base_id))
 
@@ -105,13 +105,13 @@ class Snapshot(_Version):
         ``base_id`` is 0 for an absolute address. ``is_trusted`` follows it wherever it leads.
 
         Raises:
-            CorruptError: the base is not there, or the address is none.
-            InputError: it lies outside of the table and is not allowed by name.
+            CorruptError: the base does not exist, or the address is not valid.
+            InputError: it is outside of the table and not allowed.
         """
         base = self._base(base_id) if base_id else None
         address = uri if base is None else f"{base.path}/{checked_path(uri, 'blob')}"
         if not _is_absolute(address) or address.endswith("/"):
-            raise CorruptError(f"a blob points at {uri!r}, which is no address of a file").at(
+            raise CorruptError(f"a blob points at {uri!r}, which is not the address of a file").at(
                 shown(self.store, self.manifest_path)
             )
         folder, name = folder_and_name(address)
@@ -150,7 +150,7 @@ class Snapshot(_Version):
         return tuple(without_shared(segments, shared) if shared else segments)
 
     def auxiliary_data(self) -> dict[str, bytes]:
-        """Return what the writer attached to this version; most writers attach nothing.
+        """Return the data that the writer attached to this version; most attach nothing.
 
         Raises:
             CorruptError: it is damaged.
@@ -167,7 +167,7 @@ class Snapshot(_Version):
             raise cause.at(shown(self.store, self.manifest_path)) from None
 
     def transaction(self) -> "Transaction | None":
-        """Return how this version came about; ``None`` when its writer left no record.
+        """Return the transaction that made this version; ``None`` when its writer left no record.
 
         Raises:
             CorruptError: the record is damaged.
@@ -177,13 +177,13 @@ class Snapshot(_Version):
     def blob_dataset(self) -> "Snapshot | None":
         """Return the version of the table ``_blobs`` that holds the blobs of this version.
 
-        It is below the root of the table, or below that of the table a clone was made of.
+        It is below the root of the table, or below that of the table that a clone was made from.
         ``None`` when the manifest names none.
 
         Raises:
-            FileNotFoundInStoreError: there is no such version of it.
+            FileNotFoundInStoreError: that version does not exist.
             CorruptError: its manifest is damaged.
-            InputError: it lies outside of the table and is not allowed by name.
+            InputError: it is outside of the table and not allowed.
         """
         version = self.manifest.blob_dataset_version
         if version is None:
@@ -210,7 +210,7 @@ class Snapshot(_Version):
         base = self.manifest.base_path(base_id)
         if base is None:
             known = ", ".join(str(base.id) for base in self.manifest.base_paths) or "none"
-            raise CorruptError(f"base path {base_id} is not listed, known are: {known}").at(
+            raise CorruptError(f"base path {base_id} is not listed; listed are: {known}").at(
                 shown(self.store, self.manifest_path)
             )
         return base
@@ -237,7 +237,7 @@ def shown(store: Store, path: str) -> str:
 
 
 class HasTransaction(Protocol):
-    """A manifest, or as much of one as says where its transaction is."""
+    """A manifest, or the part of it that locates its transaction."""
 
     @property
     def transaction_file(self) -> str:
@@ -253,7 +253,7 @@ class HasTransaction(Protocol):
 def read_transaction(
     store: Store, manifest: HasTransaction, path: str, data: bytes | memoryview | None = None
 ) -> "Transaction | None":
-    """Return the transaction of a manifest, read from its file or the one it names.
+    """Return the transaction of a manifest, from the manifest itself or from its own file.
 
     Raises:
         CorruptError: the record is damaged.

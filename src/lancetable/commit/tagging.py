@@ -1,8 +1,8 @@
-"""How are versions given names, and how do the names go: the files of tags, written.
+"""Create, move, describe and delete tags.
 
-A new tag is created under a name that must not exist yet, so of several who create it one does. A
-tag that is moved is replaced as a whole: readers see where it was or where it is, and of several
-who move it the last one wins.
+A new tag is created under a name that must not exist yet, so exactly one of several creators
+succeeds. A tag that is moved is replaced as a whole: readers see the old or the new version, and of
+several who move it the last one wins.
 """
 
 import contextlib
@@ -27,21 +27,21 @@ from lancetable.store import TableLocation
 
 
 class TagMove(NamedTuple):
-    """Where a tag was, and where it is now."""
+    """A tag before and after it was moved."""
 
     before: TagInfo
     after: TagInfo
 
 
 def create_tag(target: Snapshot, name: str, metadata: Mapping[str, str] | None = None) -> TagInfo:
-    """Give a version a name.
+    """Create a tag for a version.
 
     Raises:
-        InputError: tags cannot be called so.
-        ExistsError: there is such a tag.
+        InputError: the name is not a valid tag name.
+        ExistsError: the tag exists already.
         VersionNotFoundError: the version was cleaned away meanwhile.
-        UnsupportedError: the table needs something of its writers that is not known.
-        UnknownOutcomeError: the store failed, and the tag may or may not be there.
+        UnsupportedError: the table needs a writer feature that this release does not know.
+        UnknownOutcomeError: the store failed, and the tag may or may not exist.
     """
     path = tag_path(name)
     _check_may_name(target)
@@ -54,8 +54,8 @@ def create_tag(target: Snapshot, name: str, metadata: Mapping[str, str] | None =
     if not creation.is_ours:
         there = read_tag(refs, name)
         raise ExistsError(
-            f"there is a tag {name!r} already, on version {there.version}; move it, or choose "
-            "another name"
+            f"tag {name!r} exists already, on version {there.version}; move it, or choose another "
+            "name"
         )
     try:
         _check_still_there(target)
@@ -69,12 +69,12 @@ def create_tag(target: Snapshot, name: str, metadata: Mapping[str, str] | None =
 
 
 def move_tag(target: Snapshot, name: str) -> TagMove:
-    """Let a tag name another version; its metadata stays.
+    """Move a tag to another version, keeping its metadata.
 
     Raises:
         RefNotFoundError: there is no such tag.
         VersionNotFoundError: the version was cleaned away meanwhile; the tag is where it was.
-        UnsupportedError: the table needs something of its writers that is not known.
+        UnsupportedError: the table needs a writer feature that this release does not know.
         UnknownOutcomeError: the store failed, and the tag may or may not have moved.
     """
     refs = target.location.open()
@@ -85,7 +85,7 @@ def move_tag(target: Snapshot, name: str) -> TagMove:
     path = tag_path(name)
     replace_object(refs, path, _content(after))
     try:
-        # Looked at last, as a cleanup looks at tags after it removed manifests.
+        # Checked last, as a cleanup checks tags after it removed manifests.
         _check_still_there(target)
     except VersionNotFoundError:
         with contextlib.suppress(StoreError, UnknownOutcomeError):
@@ -101,7 +101,7 @@ def describe_tag(location: TableLocation, name: str, metadata: Mapping[str, str]
 
     Raises:
         RefNotFoundError: there is no such tag.
-        UnsupportedError: the table needs something of its writers that is not known.
+        UnsupportedError: the table needs a writer feature that this release does not know.
     """
     refs = location.open()
     made = read_tag(refs, name)._replace(metadata=dict(metadata), updated_at=datetime.now(UTC))
@@ -111,11 +111,11 @@ def describe_tag(location: TableLocation, name: str, metadata: Mapping[str, str]
 
 
 def delete_tag(location: TableLocation, name: str) -> TagInfo:
-    """Remove a tag and return what it was; the version itself stays.
+    """Remove a tag and return it; the version itself stays.
 
     Raises:
         RefNotFoundError: there is no such tag.
-        UnsupportedError: the table needs something of its writers that is not known.
+        UnsupportedError: the table needs a writer feature that this release does not know.
     """
     refs = location.open()
     gone = read_tag(refs, name)
@@ -125,7 +125,7 @@ def delete_tag(location: TableLocation, name: str) -> TagInfo:
 
 
 def _check_may_name(target: Snapshot, *branches: str | None) -> None:
-    """Check the version to be named, and the latest ones of the histories that are concerned."""
+    """Check the version to be tagged, and the latest ones of the histories involved."""
     check_writable(target.manifest.reader_flags, target.manifest.writer_flags)
     check_may_change(target.location, target.branch, *branches)
 
@@ -147,7 +147,7 @@ def _check_still_there(target: Snapshot) -> None:
     if not target.store.exists(target.manifest_path):
         raise VersionNotFoundError(
             f"{shown(target.store, target.manifest_path)}: version {target.version} was cleaned "
-            "away, so it cannot be named"
+            "away, so it cannot be tagged"
         )
 
 

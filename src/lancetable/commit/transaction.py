@@ -76,7 +76,7 @@ class Append(_Operation):
 
 @dataclass(frozen=True, slots=True)
 class Delete(_Operation):
-    """Rows are gone: fragments with a new deletion file, and fragments gone altogether."""
+    """Rows were deleted: fragments with a new deletion file, and removed fragments."""
 
     writes: ClassVar = ("updated_fragments",)
     updated_fragments: Sequence[Fragment] = ()
@@ -91,7 +91,7 @@ class Delete(_Operation):
 
 @dataclass(frozen=True, slots=True)
 class Overwrite(_Operation):
-    """New rows and a new schema instead of the old ones; also the first version of a table."""
+    """New rows and a new schema replace the old ones; also makes the first version of a table."""
 
     writes: ClassVar = ("fragments",)
     fragments: Sequence[Fragment]
@@ -114,7 +114,7 @@ class CreateIndex(_Operation):
 
 
 class RewriteGroup(NamedTuple):
-    """Fragments whose rows now stand in other fragments, in the same order."""
+    """Fragments whose rows were moved to other fragments, in the same order."""
 
     old_fragments: Sequence[Fragment]
     new_fragments: Sequence[Fragment]
@@ -138,7 +138,7 @@ class Rewrite(_Operation):
     groups: tuple[RewriteGroup, ...]
     rewritten_indices: tuple[RewrittenIndex, ...] = ()
     fragment_reuse: IndexSegment | None = None
-    """The record of moved rows afterwards; its place is the manifest, not the transaction."""
+    """The record of moved rows afterwards; it is stored in the manifest, not in the transaction."""
 
     @property
     def touched(self) -> Touched:
@@ -195,7 +195,7 @@ class BloomFilter(NamedTuple):
 
 
 class KeyFilter(NamedTuple):
-    """Which keys, made of these fields, an operation inserted."""
+    """The keys, made of these fields, that an operation inserted."""
 
     field_ids: tuple[int, ...]
     keys: ExactKeys | BloomFilter

@@ -67,7 +67,7 @@ def without_values(
     has_reuse = any(segment.name == FRAGMENT_REUSE for segment in segments)
     reuse = load(segments) if has_reuse and load is not None else None
     if reuse is not None:
-        # A segment may describe the fragments by way of those whose rows came to stand in them.
+        # A segment may describe these fragments through those that their rows came from.
         fragment_ids = reuse.origins(fragment_ids)
     found = []
     for segment in segments:
@@ -149,8 +149,8 @@ def retained(
 ) -> Segments:
     """Return the segments that still describe something.
 
-    A segment whose field is gone is dropped, and so is one none of whose fragments exists; of a
-    scalar index that describes nothing any more one segment stays to remember it.
+    A segment whose field is gone is dropped, and so is one none of whose fragments exists; a scalar
+    index that describes nothing any more keeps one segment as its record.
     """
     if not segments:
         return ()
@@ -163,7 +163,7 @@ def retained(
     if any(segment.name == FRAGMENT_REUSE for segment in segments):
         reuse = None if load is None else load(segments)
         if reuse is None:
-            # Which fragments a segment describes is not known, so all may be of use.
+            # The fragments that segments describe are unknown, so all may be of use.
             return tuple(one for group in by_name.values() for one in group)
         fragment_ids = reuse.origins(fragment_ids)
     kept: set[str] = set()

@@ -1,4 +1,4 @@
-"""What follows from the content of a version: its feature flags and the largest ids in use."""
+"""Fields of a manifest that follow from its content: feature flags and the largest ids in use."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -31,7 +31,7 @@ def next_fragment_id(manifest: Manifest) -> int:
     """Return the smallest id that no fragment ever had."""
     fragments, known = manifest.fragments, manifest.max_fragment_id
     if isinstance(fragments, StoredFragments):
-        # Old writers left the number out, or wrote one that is too low.
+        # Old writers left the number out, or wrote a number that is too low.
         largest = fragments.largest_id()
     else:
         largest = max((fragment.id for fragment in fragments), default=None)
@@ -39,7 +39,7 @@ def next_fragment_id(manifest: Manifest) -> int:
 
 
 class Stamp(NamedTuple):
-    """What distinguishes a version from others with the same content."""
+    """Fields that differ between versions with the same content."""
 
     version: int
     timestamp: datetime
@@ -51,9 +51,9 @@ class Stamp(NamedTuple):
 def finished(
     before: Manifest, made: Manifest, indices: Sequence[IndexSegment] | None, stamp: Stamp
 ) -> Manifest:
-    """Return the manifest with the numbers and flags that its content asks for.
+    """Return the manifest with the numbers and flags that follow from its content.
 
-    ``indices`` is ``None`` when they are those of the version before.
+    ``indices`` is ``None`` when they did not change.
     """
     largest = _largest_new_id(before, made)
     known = [id_ for id_ in (made.max_fragment_id, largest) if id_ is not None]
@@ -107,7 +107,7 @@ def _flags(
 
 
 def _any(before: Manifest, made: Manifest, had: int, has: Callable[[Fragment], bool]) -> bool:
-    """Say whether any fragment has something, looking at as few of them as possible."""
+    """Say whether a condition holds for any fragment, checking as few of them as possible."""
     fragments = made.fragments
     if fragments is before.fragments:
         return bool(had)
@@ -132,7 +132,7 @@ def _is_spilled(fragment: Fragment) -> bool:
 
 
 def _mixes_versions(before: Manifest, made: Manifest) -> bool:
-    """Say whether a new file has another version than the table says of new files."""
+    """Say whether a new file has another version than the manifest declares."""
     expected = _version(made.data_format)
     fragments = made.fragments
     if expected is None or fragments is before.fragments:

@@ -1,4 +1,4 @@
-"""Files of fragments and tables after some were replaced or added."""
+"""Data files of fragments, and base paths of tables, after some were replaced or added."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -9,7 +9,7 @@ from lancetable.format.manifest import BasePath, DataFile, Fragment, Manifest
 from lancetable.format.schema.model import Schema
 
 TOMBSTONE = -2
-"""The id of a column whose values now stand in another file."""
+"""The id of a column whose values are in another file now."""
 
 _KNOWN_FORMATS = frozenset(
     {"legacy", "stable", "next", "0.1", "0.2", "0.3", "2.0", "2.1", "2.2", "2.3"}
@@ -33,7 +33,7 @@ def tidy(fragment: Fragment, schema: Schema) -> Fragment:
 
 
 def loses_columns(before: Schema, after: Schema) -> bool:
-    """Say whether a column, at any depth, is not there any more."""
+    """Say whether a column, at any depth, was dropped."""
     return not _live_ids(before) <= _live_ids(after)
 
 
@@ -43,16 +43,16 @@ def _live_ids(schema: Schema) -> frozenset[int]:
 
 
 def check_data_format(manifest: Manifest, operation: Operation) -> None:
-    """Check that an operation goes on with data files of a known version, or replaces all.
+    """Check that the version of data files is known, unless an operation replaces all of them.
 
     Raises:
-        UnsupportedError: the version that the manifest names is not known.
+        UnsupportedError: the version is unknown.
     """
     version = manifest.data_format
     is_replaced = isinstance(operation, Overwrite | Restore)
     if version and version not in _KNOWN_FORMATS and not is_replaced:
         raise UnsupportedError(
-            f"the manifest says that data files are of version {version!r}, which this release "
+            f"the manifest declares data files of version {version!r}, which this release "
             "does not know; use a newer release, or overwrite the table"
         )
 
@@ -67,7 +67,7 @@ def with_file(fragment: Fragment, file: DataFile) -> Fragment:
     """Return the fragment with a file in place of the one that holds the same columns.
 
     Raises:
-        InputError: some other combination of columns is in the way.
+        InputError: a file holds some of the columns together with others.
     """
     files = list(fragment.files)
     for place, old in enumerate(files):

@@ -1,7 +1,7 @@
-"""Which ids and versions do the rows of a commit get, in a table with stable row ids.
+"""Assign row ids and versions to the rows of a commit, in a table with stable row ids.
 
-A new row gets the next id, and the version that adds it. A row that is moved keeps its id and the
-version that created it; the version that last touched it becomes the new one.
+A new row gets the next id, and the version that adds it. A moved row keeps its id and the version
+that created it; its last updated version becomes the new one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,12 +41,12 @@ def number_new(
 ) -> tuple[list[Fragment], int]:
     """Return new fragments with ids and versions for all rows, and the next free id.
 
-    ``origins`` are the fragments that rows were moved from. A fragment that brings ids, or the
-    versions that last touched its rows, keeps them; ids that it brings are never given out again.
+    ``origins`` are the fragments that rows were moved from. A fragment that brings ids, or last
+    updated versions of its rows, keeps them; these ids are never given out again.
 
     Raises:
         InputError: a fragment has more ids than rows.
-        UnsupportedError: the history of a moved row is not kept in the manifest.
+        UnsupportedError: the ids or versions of a moved row are not in the manifest.
     """
     numbered = []
     fragments = list(fragments)
@@ -71,10 +71,10 @@ def number_new(
 
 
 def check_next_row_id(manifest: Manifest) -> None:
-    """Check that no row has the id that is to be given out next, or a larger one.
+    """Check that all row ids are smaller than the next one to be given out.
 
     Raises:
-        CorruptError: a row has, so that two rows would share an id.
+        CorruptError: a row has a larger id, so that two rows would share an id.
     """
     fragments = manifest.fragments
     if not isinstance(fragments, StoredFragments):
@@ -84,14 +84,13 @@ def check_next_row_id(manifest: Manifest) -> None:
         if largest >= manifest.next_row_id:
             raise CorruptError(
                 f"the next row id is {manifest.next_row_id}, but fragment {id_} has a row with the "
-                f"id {largest}, so new rows would share ids; let repair_table make a version "
-                "without that",
+                f"id {largest}, so new rows would share ids; run repair_table",
                 path=fragments.trust.path,
             )
 
 
 def after_known_ids(fragments: Iterable[Fragment], next_row_id: int) -> int:
-    """Return the next free id, larger than any that fragments bring along."""
+    """Return the next free id, larger than any id of the fragments."""
     sequences = (fragment.row_ids for fragment in fragments)
     brought = (largest_row_id(one.data) for one in sequences if isinstance(one, InlineSequence))
     return max(next_row_id, max(brought, default=-1) + 1)
@@ -106,7 +105,7 @@ def touch(fragment: Fragment, offsets: _Numbers, version: int) -> Fragment:
     """Return a fragment some of whose rows were changed.
 
     Raises:
-        UnsupportedError: the history of its rows is not kept in the manifest.
+        UnsupportedError: the versions of its rows are not in the manifest.
     """
     versions = _versions(fragment, fragment.last_updated_at).copy()
     versions[offsets] = version
@@ -116,7 +115,7 @@ def touch(fragment: Fragment, offsets: _Numbers, version: int) -> Fragment:
 def matched_offsets(
     fragment: Fragment, offsets: Mapping[int, tuple[int, ...]], bitmaps: Mapping[int, bytes]
 ) -> _Numbers | None:
-    """Return which rows of a fragment an update says it changed, ``None`` when it does not say."""
+    """Return the rows of a fragment that an update recorded as changed; ``None`` for no record."""
     if fragment.id in bitmaps:
         return decode_bitmap(bitmaps[fragment.id], most=fragment.physical_rows).astype(np.uint64)
     if fragment.id in offsets:
@@ -189,5 +188,5 @@ def _versions(fragment: Fragment, stored: SequenceSource | None) -> _Numbers:
 def _spilled(fragment: Fragment) -> UnsupportedError:
     return UnsupportedError(
         f"the row ids or versions of fragment {fragment.id} are kept outside the manifest, where "
-        "this release does not change them; write the sequences of moved rows into the operation"
+        "this release cannot change them"
     )

@@ -1,7 +1,7 @@
 """Apply an operation to a manifest: the next manifest and its index segments.
 
-Nothing is read or written here, and the same inputs give the same version again, so a commit that
-loses a race is simply applied to the winner's version.
+Nothing is read or written here, so a commit that loses a race is simply applied again to the
+version of the winner.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ _STABLE = int(Feature.STABLE_ROW_IDS)
 
 
 class State(NamedTuple):
-    """A version to be; ``indices`` is ``None`` when the segments stay as they were."""
+    """The next version; ``indices`` is ``None`` when the segments did not change."""
 
     manifest: Manifest
     indices: tuple[IndexSegment, ...] | None = None
@@ -52,36 +52,36 @@ def _no_reuse(segments: Sequence[IndexSegment]) -> FragmentReuse | None:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What an operation needs to know beside the manifest it is applied to."""
+    """Values that an operation needs beside the manifest it is applied to."""
 
     now: datetime
     writer: WriterVersion
     indices: Callable[[], Sequence[IndexSegment]] = _none
-    """The segments of the manifest; asked for only when an operation may change them."""
+    """Loads the segments of the manifest, when an operation may change them."""
     reuse: Callable[[Sequence[IndexSegment]], FragmentReuse | None] = _no_reuse
-    """Reads the record of moved rows that some segments hold; ``None`` when it cannot be read."""
+    """Loads the record of moved rows from segments; ``None`` when it cannot be read."""
     restored: State | None = None
-    """The version to go back to, for Restore."""
+    """The version to restore, for Restore."""
     storage_version: str | None = None
     """The version of new data files, when an Overwrite changes it and brings no files."""
     transaction_file: str = ""
     enable_row_ids: bool = False
-    """A Merge gives the rows of the table stable ids, which its fragments bring along."""
+    """True for a Merge whose fragments bring stable ids for all rows."""
 
 
 def apply(manifest: Manifest, operation: op.Operation, context: Context) -> State:
-    """Return the version that an operation makes of a version.
+    """Apply an operation to a version and return the next one.
 
     Raises:
         InputError: the operation does not fit the version.
-        UnsupportedError: the operation, or what it would have to change, is not known.
+        UnsupportedError: this release does not know the operation, or a feature it would change.
     """
     now, writer, name = context.now, context.writer, context.transaction_file
     stamp = Stamp(manifest.version + 1, now, writer, name, manifest.branch)
     if isinstance(operation, op.Clone):
         made, segments = cloned(manifest, operation, context.indices())
         stamp = stamp._replace(version=manifest.version, branch=made.branch)
-        # Only where the files are is told anew, so nothing follows from it.
+        # Only the places of files change, so the derived fields stay.
         same = made._replace(fragments=manifest.fragments)
         done = finished(manifest, same, segments, stamp)
         return State(done._replace(fragments=made.fragments), segments)
@@ -134,7 +134,7 @@ def _applied(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
         case op.Unknown(name):
             raise UnsupportedError(f"operation {name!r} is not known to this release")
         case op.Clone():
-            raise InputError("a clone begins a table and cannot follow a version of one")
+            raise InputError("a clone creates a table and cannot follow a version of one")
         case _:
             assert_never(operation)
 
@@ -170,7 +170,7 @@ def _added(
 def _changed(
     manifest: Manifest, fragments: Sequence[Fragment], removed: frozenset[int] = frozenset()
 ) -> dict[int, Fragment]:
-    """Return changed fragments by id; all of them, and the removed ones, must be there."""
+    """Return changed fragments by id, after checking that these and the removed ones exist."""
     changed = {fragment.id: tidy(fragment, manifest.schema) for fragment in fragments}
     missing = (changed.keys() | removed) - find_fragments(manifest, changed.keys() | removed).keys()
     if missing:
@@ -246,7 +246,7 @@ def _rewritten(manifest: Manifest, operation: op.Rewrite, context: Context) -> S
 
 
 def _check_free(manifest: Manifest, operation: op.Rewrite, removed: frozenset[int]) -> None:
-    """Check that no other fragment has the ids that new fragments bring along."""
+    """Check that no other fragment has the ids of new fragments."""
     brought = [one.id for group in operation.groups for one in group.new_fragments if one.id]
     taken = find_fragments(manifest, brought).keys() - removed
     if taken or len(set(brought)) != len(brought):
@@ -263,7 +263,7 @@ def _merged(manifest: Manifest, operation: op.Merge, context: Context) -> State:
     elif operation.fragments is manifest.fragments and not loses_columns(
         manifest.schema, operation.schema
     ):
-        # Columns of nulls: no fragment has to be looked at.
+        # Columns of nulls: the fragments do not change.
         made = manifest._replace(schema=operation.schema)
         return _with_retained(made, segments, segments, context)
     fragments = [tidy(fragment, operation.schema) for fragment in operation.fragments]
@@ -298,7 +298,7 @@ def _written(fragment: Fragment, before: tuple[DataFile, ...] | None, version: i
 
 def _restored(manifest: Manifest, version: int, context: Context) -> State:
     if context.restored is None or context.restored.manifest.version != version:
-        raise InputError(f"version {version} is not at hand to be restored")
+        raise InputError(f"version {version} was not loaded, so it cannot be restored")
     old, segments = context.restored
     return State(restored(manifest, old), segments if segments is not None else ())
 
@@ -349,7 +349,7 @@ def _projected(manifest: Manifest, operation: op.Project, context: Context) -> S
     for fragment in manifest.fragments if loses_columns(manifest.schema, operation.schema) else ():
         files = tuple(file for file in fragment.files if not live.isdisjoint(file.fields))
         if len(files) != len(fragment.files):
-            # A fragment without any file could not tell how many rows it has.
+            # A fragment needs one file to know its number of rows.
             changed[fragment.id] = fragment._replace(files=files or fragment.files[:1])
     schema = operation.schema._replace(metadata=manifest.schema.metadata)
     made = manifest._replace(
@@ -369,7 +369,7 @@ def _replaced(
     changed: dict[int, Fragment] = {}
     for id_, file in replacements:
         if id_ not in found:
-            raise InputError(f"fragment {id_} gets a new file, but is not there any more")
+            raise InputError(f"fragment {id_} gets a new file, but does not exist any more")
         changed[id_] = with_file(changed.get(id_, found[id_]), file)
         if _is_stable(manifest):
             changed[id_] = lineage.touch_all(changed[id_], manifest.version + 1)

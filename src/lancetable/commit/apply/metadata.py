@@ -1,4 +1,4 @@
-"""What do configuration and metadata become after they were updated."""
+"""Apply updates of configuration and metadata to a manifest."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ def updated_config(manifest: Manifest, operation: UpdateConfig) -> Manifest:
     """Return the manifest after an update of its mappings.
 
     Raises:
-        InputError: a field is named that the schema does not have.
+        InputError: the schema does not have a named field.
     """
     schema = manifest.schema
     if operation.schema_metadata is not None:
@@ -22,7 +22,9 @@ def updated_config(manifest: Manifest, operation: UpdateConfig) -> Manifest:
         known = {field.id for field in schema.walk()}
         missing = operation.field_metadata.keys() - known
         if missing:
-            raise InputError(f"there is no field with the id {min(missing)} to describe")
+            raise InputError(
+                f"the schema has no field with the id {min(missing)}, so its metadata cannot be set"
+            )
         fields = tuple(_described(field, operation.field_metadata) for field in schema.fields)
         schema = schema._replace(fields=fields)
     config, table = operation.config, operation.table_metadata

@@ -56,20 +56,20 @@ from lancetable.store import Entry, Store, TableLocation
 _DELETED = "_deleted"
 TEMPORARY = ".tmp"
 _FOLDERS = frozenset({DATA, DELETIONS, INDICES, LEASES, TRANSACTIONS, VERSIONS, _DELETED})
-"""What the folder of a branch holds; a branch inside it has a name of more parts."""
+"""Folders inside that of a branch; a branch below it has a name of more parts."""
 
 
 def create_branch(
     source: Snapshot, name: str, metadata: Mapping[str, str] | None = None
 ) -> Snapshot:
-    """Begin a branch with a version, and return the branch's first one.
+    """Create a branch from a version, and return the first version of the branch.
 
     Raises:
-        InputError: branches cannot be called so.
-        ExistsError: there is such a branch.
+        InputError: the name is not a valid branch name.
+        ExistsError: the branch exists already.
         VersionNotFoundError: the version was cleaned away meanwhile.
-        UnsupportedError: the table needs something of its writers that is not known.
-        UnknownOutcomeError: the store failed, and the branch may or may not be there.
+        UnsupportedError: the table needs a writer feature that this release does not know.
+        UnknownOutcomeError: the store failed, and the branch may or may not exist.
     """
     path = refs.branch_path(name)
     location = source.location
@@ -97,13 +97,13 @@ def create_branch(
         _give_way(first, refs.read_branch(root, name))
         raise _taken(name)
     if not _is_there(first, root, path):
-        # A cleanup took the manifest of an interrupted creation for a leftover.
+        # A cleanup removed the manifest as a leftover of an interrupted creation.
         first = _begun(source, name)
     if not _is_there(source, root, path):
         delete_branch(location, name)
         raise VersionNotFoundError(
             f"{shown(source.store, source.manifest_path)}: version {source.version} was cleaned "
-            "away, so no branch can begin with it"
+            "away, so no branch can start from it"
         )
     return first
 
@@ -116,9 +116,9 @@ def _is_there(source: Snapshot, root: Store, path: str) -> bool:
 
 
 def _give_way(first: Snapshot, winner: BranchInfo) -> None:
-    """Remove the first version of a creator that came too late and began with another version.
+    """Remove the first version of a creator that came too late and started from another version.
 
-    Of the same version there is one manifest, which is the one that the winner needs.
+    Creators that start from the same version share one manifest, which the winner needs.
     """
     if first.version != winner.parent_version:
         first.store.delete(first.manifest_path)
@@ -126,11 +126,11 @@ def _give_way(first: Snapshot, winner: BranchInfo) -> None:
 
 
 def _taken(name: str) -> ExistsError:
-    return ExistsError(f"there is a branch {name!r} already; open it, or choose another name")
+    return ExistsError(f"branch {name!r} exists already; open it, or choose another name")
 
 
 def _begun(source: Snapshot, name: str) -> Snapshot:
-    """Return the first version of a branch, made now or left by a creator that was interrupted."""
+    """Return the first version of a branch, made now or by a creator that was interrupted."""
     location = source.location
     store = location.child(refs.branch_folder(name)).open()
     operation = clone_of(source, is_shallow=True, branch_name=name)
@@ -150,11 +150,11 @@ def _begun(source: Snapshot, name: str) -> Snapshot:
 
 
 def _chain(root: Store, parent: str | None) -> tuple[tuple[int, str], ...]:
-    """Return how the parent of a branch is identified."""
+    """Return the identifier of the parent of a branch."""
     if parent is None:
         return ()
     found = refs.read_branch(root, parent)
-    # Old releases gave their branches no names; those are found by their versions alone.
+    # Branches of old releases have no ids and are identified by their versions alone.
     return found.identifier or (
         *_chain(root, found.parent_branch),
         (found.parent_version, uuid4().hex),
@@ -166,7 +166,8 @@ def describe_branch(location: TableLocation, name: str, metadata: Mapping[str, s
 
     Raises:
         RefNotFoundError: there is no such branch.
-        UnsupportedError: the table or the branch needs something of its writers that is not known.
+        UnsupportedError: the table or the branch needs a writer feature that this release does not
+            know.
     """
     root = location.open()
     made = refs.read_branch(root, name)._replace(metadata=dict(metadata))
@@ -181,7 +182,8 @@ def delete_branch(location: TableLocation, name: str) -> BranchInfo | None:
     Raises:
         RefNotFoundError: there is no such branch.
         InputError: a tag or another branch needs it.
-        UnsupportedError: the table or the branch needs something of its writers that is not known.
+        UnsupportedError: the table or the branch needs a writer feature that this release does not
+            know.
     """
     root = location.open()
     folder = refs.branch_folder(name)
@@ -218,17 +220,17 @@ def _removal_order(path: str) -> int:
 
 
 class Leftover(NamedTuple):
-    """The folder of a branch that no file names; paths are those inside the folder."""
+    """The folder of a branch that no file names; paths are relative to the folder."""
 
     name: str
     is_deleted: bool
-    """True when a deletion was begun; else the creation was interrupted."""
+    """True when a deletion was interrupted, false when a creation was."""
     files: tuple[Entry, ...]
     """The manifests first, the mark last."""
 
 
 def leftovers(location: TableLocation) -> list[Leftover]:
-    """Return what interrupted creations and deletions of branches left.
+    """Return the files left by interrupted creations and deletions of branches.
 
     A folder with versions of its own that no file names is not among them: its file was lost.
     """
@@ -288,8 +290,8 @@ def _check_unused(location: TableLocation, name: str) -> None:
     children = [one.name for one in refs.branches(location).values() if one.parent_branch == name]
     if children:
         raise InputError(
-            f"branch {name!r} is in use: branch {children[0]!r} began with a version of it; delete "
-            "that one first"
+            f"branch {name!r} is in use: branch {children[0]!r} starts from a version of it; "
+            "delete that one first"
         )
     tags = [one.name for one in refs.tags(location).values() if one.branch == name]
     if tags:

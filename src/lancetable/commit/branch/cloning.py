@@ -1,7 +1,7 @@
-"""Begin a table, or a branch of one, with a version of another.
+"""Create the first version of a clone or of a branch.
 
-The first manifest is created under a name that must not exist yet, so of several who begin the same
-table one does. It keeps the number of the version that it was made of.
+The first manifest is created under a name that must not exist yet, so exactly one of several
+creators succeeds. It keeps the number of the version that it was made from.
 """
 
 from datetime import UTC, datetime
@@ -26,11 +26,11 @@ from lancetable.store import Store, TableLocation
 
 
 def clone_of(source: Snapshot, *, is_shallow: bool, branch_name: str | None = None) -> Clone:
-    """Return the operation that begins a table with a version of another.
+    """Return the operation that creates a table from a version of another.
 
     Raises:
-        InputError: the version stands apart from the history, so that none could follow.
-        UnsupportedError: the version has something that a copy could not keep.
+        InputError: the version is detached, so that none could follow.
+        UnsupportedError: the version uses a feature that a clone cannot keep.
     """
     manifest = source.manifest
     check_writable(manifest.reader_flags, manifest.writer_flags)
@@ -38,7 +38,7 @@ def clone_of(source: Snapshot, *, is_shallow: bool, branch_name: str | None = No
     if source.version & DETACHED_BIT:
         raise InputError(
             f"version {source.version} is detached, and no version could follow it in a clone or "
-            "a branch; take a version of the history"
+            "a branch; use a version of the history"
         )
     return Clone(is_shallow, source.branch, source.version, source.store.root, branch_name)
 
@@ -54,10 +54,10 @@ def _check_sequences(manifest: Manifest) -> None:
 
 
 def begin(source: Snapshot, store: Store, operation: Clone, location: TableLocation) -> Snapshot:
-    """Make the first version of a clone in an empty folder, the store's.
+    """Make the first version of a clone in the empty folder of a store.
 
     Raises:
-        ExistsError: there is a table in the folder.
+        ExistsError: the folder holds a table.
         StoreError: the store failed, and no version was made.
         UnknownOutcomeError: the store failed, and what it did cannot be found out.
     """

@@ -1,7 +1,7 @@
-"""How do two versions differ: columns, fragments, files and the rows in them.
+"""Compare two versions: columns, fragments, files and the rows in them.
 
-Fragments are compared by their ids and files, so both versions should have one root in common: two
-versions of a history, or of a branch and its parent. A row that was rewritten counts as gone from
+Fragments are compared by their ids and files, so both versions should have a common origin: two
+versions of one history, or of a branch and its parent. A row that was rewritten counts as gone from
 one fragment and as new in another.
 """
 
@@ -16,7 +16,7 @@ from lancetable.format.schema.model import Field, Schema
 
 
 class ColumnChange(NamedTuple):
-    """A column that is new, gone, or another one now; ``None`` stands for no column."""
+    """A column that was added, dropped or changed; ``None`` when it does not exist."""
 
     id: int
     before: str | None
@@ -34,12 +34,12 @@ class FileChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What became of one version in another; ``None`` where old writers did not count."""
+    """The difference between two versions; counts are ``None`` where old writers left them out."""
 
     rows_before: int | None
     rows_after: int | None
     rows_new: int | None
-    """Live rows that stand in a fragment, or at a place of it, that had none before."""
+    """Live rows in new fragments, or at offsets that had no live row before."""
     rows_gone: int | None
     columns: tuple[ColumnChange, ...]
     fragments_added: tuple[int, ...]
@@ -49,7 +49,7 @@ class Difference:
 
     @property
     def is_empty(self) -> bool:
-        """True when both versions hold the same."""
+        """True when both versions have the same content."""
         return not (self.columns or self.files or self.fragments_added or self.fragments_removed)
 
 
@@ -111,7 +111,7 @@ def _described(schema: Schema) -> Iterator[tuple[int, str]]:
 
 
 def _content(snapshot: Snapshot, fragment: Fragment) -> set[tuple[str, str, tuple[int, ...]]]:
-    """Return what names the values and the deleted rows of a fragment."""
+    """Return what identifies the values and the deleted rows of a fragment."""
     found = {("data", file.path, file.fields) for file in fragment.files}
     if fragment.deletion_file is not None:
         path = snapshot.deletion_file_place(fragment, fragment.deletion_file)[1]

@@ -1,7 +1,7 @@
-"""What did an operation do to the rows, fragments and columns of a table, in numbers.
+"""Describe what an operation did to rows, fragments and columns, in numbers.
 
-Most operations tell by themselves. A delete says which rows are gone now, not which were gone
-before, so it is compared with the version it was applied to; that version is asked for only then.
+Most operations contain these numbers. A delete lists the rows that are deleted now, not those that
+were deleted before, so it is compared with the version it was applied to, which is read only then.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ Before = Callable[[], Manifest | None]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one version changed; ``None`` where it cannot be known any more."""
+    """What one version changed; ``None`` where it is unknown."""
 
     rows_added: int | None = 0
     rows_removed: int | None = 0
@@ -29,7 +29,7 @@ class Effect:
     fragments_changed: int = 0
     predicate: str = ""
     detail: str = ""
-    """The rest of it in a few words, such as the names of columns."""
+    """Further details in a few words, such as the names of columns."""
 
 
 UNKNOWN = Effect(None, None, None)
@@ -37,7 +37,7 @@ NOTHING = Effect()
 
 
 def effect_of(operation: op.Operation, before: Before) -> Effect:
-    """Return what an operation did; ``before`` gives the version before, if it is still there."""
+    """Return the effect of an operation; ``before`` loads the version before, if there is one."""
     found = _of_rows(operation, before)
     return _of_table(operation, before) if found is None else found
 
@@ -115,8 +115,8 @@ def _of_update(operation: op.Update, before: Manifest | None) -> Effect:
         gone = _gone(updated, removed, before)
         counts = (None, None, None)
         if written is not None and gone is not None:
-            # Rows with ids of their own tell which were moved. Without, a row that was removed
-            # while another was inserted looks like one that was updated.
+            # Stable row ids show which rows were moved. Without them, a row that was removed while
+            # another was inserted looks like one that was updated.
             moved = _moved(operation.new_fragments)
             both = min(written, gone) if moved is None else moved
             counts = (written - both, gone - both, both)
@@ -146,9 +146,9 @@ def _of_merge(operation: op.Merge, before: Manifest | None) -> Effect:
 
 
 def _physical(fragments: Iterable[Fragment]) -> int | None:
-    """Return how many rows new fragments hold; old writers did not count them."""
+    """Return the number of rows in new fragments; ``None`` where old writers left it out."""
     if isinstance(fragments, StoredFragments):
-        # New fragments have no deleted rows, and need not be turned into values to be counted.
+        # New fragments have no deleted rows, and are counted without decoding them.
         return fragments.live_rows()
     counts = [fragment.physical_rows for fragment in fragments]
     return sum(counts) if all(counts) else None
@@ -157,7 +157,7 @@ def _physical(fragments: Iterable[Fragment]) -> int | None:
 def _gone(
     updated: Iterable[Fragment], removed: Iterable[int], before: Manifest | None
 ) -> int | None:
-    """Return how many live rows fragments lost that were changed or removed."""
+    """Return the number of live rows that changed or removed fragments lost."""
     now: dict[int, int | None] = {one.id: _live(one) for one in updated}
     now |= dict.fromkeys(removed, 0)
     if not now:
@@ -182,7 +182,7 @@ def _live(fragment: Fragment) -> int | None:
 
 
 def _moved(fragments: Iterable[Fragment]) -> int | None:
-    """Return how many rows came with an id; ``None`` when none did."""
+    """Return the number of rows that came with an id; ``None`` when none did."""
     sequences = [one.row_ids for one in fragments if isinstance(one.row_ids, InlineSequence)]
     if not sequences:
         return None
@@ -192,7 +192,7 @@ def _moved(fragments: Iterable[Fragment]) -> int | None:
 
 
 def _matched(operation: op.Update) -> int | None:
-    """Return how many rows an update of columns says it matched."""
+    """Return the number of rows that an update of columns records as matched."""
     offsets, bitmaps = operation.updated_fragment_offsets, operation.updated_fragment_offset_bitmaps
     total = 0
     for fragment in operation.updated_fragments:
@@ -211,7 +211,7 @@ def _matched(operation: op.Update) -> int | None:
 
 
 def _columns(before: Manifest | None, schema: Schema) -> str:
-    """Say which columns came, went or got another name."""
+    """Describe which columns were added, dropped or renamed."""
     if before is None:
         return ""
     old = {field.id: field.name for field in before.schema.walk()}

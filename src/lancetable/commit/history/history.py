@@ -1,7 +1,7 @@
-"""How did a table come to be as it is: its versions with what each of them did.
+"""Read the history of a table: its versions, and what each of them did.
 
-Of a manifest only the heading and the transaction are looked at. The one before it is decoded only
-when an operation does not tell by itself how many rows it took away.
+Only the heading and the transaction of a manifest are read. The manifest before it is decoded only
+when an operation does not record how many rows it removed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, overload
 from lancetable.commit import refs
 from lancetable.commit.history.effects import UNKNOWN, Effect, effect_of
 from lancetable.commit.history.entry import HistoryEntry, as_table
-from lancetable.commit.manifest_cache import Seen
+from lancetable.commit.manifest_cache import ManifestCache
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.commit.transaction import COMMIT_MESSAGE, Transaction
 from lancetable.commit.versions import VersionInfo, listed, listed_entries, manifest_view
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_ENTRIES: Seen[HistoryEntry] = Seen()
+_ENTRIES: ManifestCache[HistoryEntry] = ManifestCache()
 
 
 class History(Sequence[HistoryEntry]):
@@ -67,14 +67,14 @@ class History(Sequence[HistoryEntry]):
 
 
 def read_history(snapshot: Snapshot, *, limit: int | None = None) -> History:
-    """Return what the versions of a branch did, up to the snapshot's, newest first.
+    """Return the history of a branch up to the version of a snapshot, newest first.
 
     Raises:
         InputError: the limit is negative.
         CorruptError: a manifest or a transaction is damaged.
     """
     if limit is not None and limit < 0:
-        raise InputError(f"a history cannot have {limit} versions")
+        raise InputError(f"limit is {limit}; give a number from 0")
     store = snapshot.store
     found = [each for each in listed_entries(store) if each[0].version <= snapshot.version]
     found.reverse()
@@ -85,19 +85,19 @@ def read_history(snapshot: Snapshot, *, limit: int | None = None) -> History:
     kept = found if limit is None else found[:limit]
     entries: list[HistoryEntry] = []
     manifests = _Manifests(store)
-    for place, (info, entry) in enumerate(kept):
+    for place, (info, listed_file) in enumerate(kept):
         older = found[place + 1][0] if place + 1 < len(found) else None
         if older is not None and older.version != info.version - 1:
             older = None
         read = partial(_entry, manifests, info, older)
-        told = _ENTRIES.get(store, entry, read, older is None)
+        entry = _ENTRIES.get(store, listed_file, read, older is None)
         tags = names.get(info.version)
-        entries.append(told if tags is None else replace(told, tags=tuple(tags)))
+        entries.append(entry if tags is None else replace(entry, tags=tuple(tags)))
     return History(entries)
 
 
 class _Manifests:
-    """Manifest files, the last of them kept: it is the version before and soon its own turn."""
+    """Manifest files; the last one is kept, as it is needed again as the next older version."""
 
     __slots__ = ("_last", "store")
 
@@ -115,7 +115,7 @@ class _Manifests:
 def transactions_after(
     snapshot: Snapshot, version: int
 ) -> Iterator[tuple[int, Transaction | None]]:
-    """Yield how the versions after one, up to the snapshot's, came about, oldest first.
+    """Yield the transactions of the versions after one, up to the snapshot's, oldest first.
 
     Raises:
         CorruptError: a manifest or a transaction is damaged.

@@ -1,7 +1,7 @@
-"""How are versions made where only a lock keeps writers apart: the format's last resort.
+"""Make versions under a lock, for stores that cannot create an object atomically.
 
-The lock is a function of the user: given a version, it returns a context manager that lets one
-writer in at a time, on all machines. All writers of the table must use the same lock.
+The lock is provided by the user: given a version, it returns a context manager that admits one
+writer at a time, on all machines. All writers of the table must use the same lock.
 """
 
 from collections.abc import Callable
@@ -25,11 +25,11 @@ class LockedStore(WrappedStore):
         self._lock = lock
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        """Look whether a version is there, and make it, while nobody else may.
+        """Make a version under the lock, unless it exists.
 
         Raises:
-            ExistsError: it is there.
-            StoreError: it failed; whether the version is there must be found out.
+            ExistsError: it exists.
+            StoreError: it failed; whether the version exists must be found out.
         """
         version = version_of(path)
         if version is None:
@@ -43,19 +43,21 @@ class LockedStore(WrappedStore):
                     self.inner.put(path, content)
                     made = True
         except Exception as cause:
-            # The lock may raise anything. What counts is whether the version was written.
+            # The lock may raise any error; only whether the version was written matters.
             if not made:
                 place = f"{self.root}/{path}: under the commit lock: "
                 is_certain = not sent or (isinstance(cause, StoreError) and cause.is_certain)
                 raise StoreError(f"{place}{cause}", is_certain=is_certain) from cause
             LOG.warning("%s/%s was made, and its lock failed: %s", self.root, path, cause)
         if not sent:
-            raise ExistsError(f"{self.root}/{path}: there is such an object already")
+            raise ExistsError(f"{self.root}/{path}: the object exists already")
         if not made:
-            raise StoreError(f"{self.root}/{path}: the commit lock hid why it was not written")
+            raise StoreError(
+                f"{self.root}/{path}: the commit lock suppressed the error that prevented the write"
+            )
 
     def require_atomic_creation(self) -> None:
-        """Return quietly: the lock decides."""
+        """Do nothing: the lock decides."""
 
 
 class LockedLocation(TableLocation):

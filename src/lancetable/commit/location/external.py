@@ -5,8 +5,8 @@
 3. The staged manifest is copied to its final name.
 4. The external store records the final name, and the staged manifest is removed.
 
-Whoever finds a version recorded as staged does steps 3 and 4 first, so that a table without its
-external store is at most one version behind, and only until somebody looks.
+A reader that finds a version recorded as staged does steps 3 and 4 first, so that the table without
+its external store is at most one version behind.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ def version_of(path: str) -> int | None:
 
 
 class ExternalStore(WrappedStore):
-    """A store whose manifests are recorded elsewhere; all other objects are as they are inside."""
+    """A store whose manifests are recorded in an external store; other objects are unaffected."""
 
     def __init__(self, inner: Store, manifests: ManifestStore, base: str) -> None:
         super().__init__(inner)
@@ -86,17 +86,17 @@ class ExternalStore(WrappedStore):
         try:
             self.inner.put(staged, content)
         except StoreError as cause:
-            # Nobody knows the staged name, so nothing happened.
+            # No reader knows the staged name, so nothing was committed.
             self._discard(staged)
             raise StoreError(str(cause), is_certain=True) from cause
         entry = ManifestEntry(version, self._key(staged), len(content))
         self._record(entry, staged)
-        # The version is made. What fails now is done by whoever looks next.
+        # The version is committed; the next reader completes what fails now.
         with contextlib.suppress(Exception):
             self._finish(entry)
 
     def require_atomic_creation(self) -> None:
-        """Return quietly: the external store decides."""
+        """Do nothing: the external store decides."""
 
     def _record(self, entry: ManifestEntry, staged: str) -> None:
         """Record a version; the staged manifest stays as long as the record may name it.
@@ -104,7 +104,7 @@ class ExternalStore(WrappedStore):
         Raises:
             ExistsError: the version is recorded with another path, which may be the final one of
                 this manifest: a reader may have finished it before the answer came.
-            StoreError: it failed, and ``is_certain`` tells whether it may be recorded.
+            StoreError: it failed; ``is_certain`` is true when it was certainly not recorded.
         """
         try:
             self._manifests.put_if_absent(self._base, entry)
@@ -116,7 +116,7 @@ class ExternalStore(WrappedStore):
                 self._discard(staged)
             raise
         except InputError:
-            # The store cannot be used as it is set up.
+            # The store is not set up correctly.
             self._discard(staged)
             raise
         except Exception as cause:
@@ -124,17 +124,17 @@ class ExternalStore(WrappedStore):
                 if cause.is_certain:
                     self._discard(staged)
                 raise
-            # A manifest store of the user's may raise anything, and may have recorded it.
+            # A custom manifest store may raise any error, and may have recorded the version.
             raise StoreError(f"{self.root}: the external manifest store failed: {cause}") from cause
 
     def _recorded(self, version: int) -> ManifestEntry | None:
-        """Return the entry that is in the way of a new one."""
+        """Return the entry that was recorded first."""
         try:
             return self._manifests.get(self._base, version)
         except Exception as cause:
             raise StoreError(
-                f"{self.root}: version {version} is recorded, and the external manifest store does "
-                f"not tell with which path: {cause}"
+                f"{self.root}: version {version} is recorded, but the external manifest store "
+                f"cannot be read: {cause}"
             ) from cause
 
     def _key(self, path: str) -> str:
@@ -144,7 +144,7 @@ class ExternalStore(WrappedStore):
         start = f"{self._base}/" if self._base else ""
         if not key.startswith(f"{start}{VERSIONS}/"):
             raise CorruptError(
-                f"the external manifest store names {key!r}, which is no manifest of this table",
+                f"the external manifest store names {key!r}, which is not a manifest of this table",
                 path=self.root,
             )
         return key.removeprefix(start)
@@ -154,7 +154,7 @@ class ExternalStore(WrappedStore):
         recorded = self._manifests.latest(self._base)
         if recorded is not None:
             return self._finish(recorded)
-        # A table from before it had an external store, or one that cannot be searched.
+        # The table is older than its external store, or the store cannot be searched.
         known = [
             (version, entry)
             for entry in self.inner.list(VERSIONS)
@@ -167,7 +167,7 @@ class ExternalStore(WrappedStore):
         return newest
 
     def _finish(self, recorded: ManifestEntry) -> Entry:
-        """Bring a recorded manifest to its final name, if it is not there."""
+        """Copy a recorded manifest to its final name, if it is still staged."""
         staged = self._path(recorded.path)
         final = f"{staged.partition(SUFFIX)[0]}{SUFFIX}"
         entry = Entry(final, recorded.size or 0, 0.0)
@@ -176,7 +176,7 @@ class ExternalStore(WrappedStore):
         try:
             self.inner.copy(staged, final)
         except FileNotFoundInStoreError:
-            # Somebody else finished it meanwhile.
+            # Another reader finished it meanwhile.
             if not self.inner.exists(final):
                 raise CorruptError(
                     f"version {recorded.version} is recorded as {staged}, which is missing",
@@ -195,7 +195,7 @@ class ExternalStore(WrappedStore):
         if recorded is None:
             return False
         found = self._finish(recorded)
-        # What is recorded at its final name and missing there was cleaned away.
+        # A manifest that is recorded under its final name but missing was cleaned away.
         return found.path == path and recorded.path != self._key(path)
 
     def _finished(self, path: str, action: Callable[[], T]) -> T:

@@ -1,4 +1,4 @@
-"""Which location does an address name, and by what means are its versions made.
+"""Locate a table by its address, and choose how its versions are made.
 
 ``s3+ddb://bucket/folder?ddbTableName=NAME`` is a table in S3 whose versions are recorded in a
 DynamoDB table.
@@ -32,20 +32,22 @@ def locate(  # noqa: PLR0913 - each has a default
     """Return the location of a table.
 
     Raises:
-        InputError: the address is incomplete, or both means of commit are given.
+        InputError: the address is incomplete, or both manifest_store and commit_lock are given.
     """
     settings = dict(options or {})
     if manifest_store is not None and commit_lock is not None:
-        raise InputError("give a manifest_store or a commit_lock, not both: one decides alone")
+        raise InputError("give only one of manifest_store and commit_lock")
     if uri.startswith(DYNAMODB):
         if manifest_store is not None or commit_lock is not None:
-            raise InputError(f"{uri}: the address names its manifest store; give no other")
+            raise InputError(
+                f"{uri}: the address names the manifest store; give no other and no lock"
+            )
         uri, manifest_store = _dynamodb(uri, settings, credentials)
     named: tuple[str, ...] = ()
     if settings or allow:
         named = access_from(settings, allow).allowed
     plain = TableLocation(uri, settings, durability, credentials, named)
-    # Most tables need neither, and opening one is quick without them.
+    # Imported lazily, as most tables need neither.
     if manifest_store is not None:
         from lancetable.commit.location.external import ExternalLocation  # noqa: PLC0415
 
@@ -60,7 +62,7 @@ def locate(  # noqa: PLR0913 - each has a default
 def _dynamodb(
     uri: str, options: Mapping[str, str], credentials: Credentials | None
 ) -> "tuple[str, ManifestStore]":
-    # An extra, and only those who use it pay for it.
+    # Imported lazily: an optional dependency.
     from urllib.parse import parse_qs  # noqa: PLC0415
 
     from lancetable.store.dynamodb import DynamoManifests  # noqa: PLC0415

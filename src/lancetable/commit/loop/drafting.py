@@ -1,4 +1,4 @@
-"""Apply an operation to the newest version and give the content of the next manifest."""
+"""Draft the next manifest: apply an operation to the newest version."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 FIRST_STORAGE_VERSION = "2.1"
 
 
-class Wishes(NamedTuple):
-    """What an operation needs beside the version it is applied to."""
+class Needs(NamedTuple):
+    """Values that an operation needs beside the version it is applied to."""
 
     restored: State | None = None
     storage_version: str | None = None
@@ -35,7 +35,7 @@ class Wishes(NamedTuple):
 def before_first(
     location: TableLocation, storage_version: str | None, *, stable_row_ids: bool
 ) -> Snapshot:
-    """Return version 0, which holds nothing and which no store has."""
+    """Return version 0, which is empty and never stored."""
     flags = int(Feature.STABLE_ROW_IDS) if stable_row_ids else 0
     nothing = Manifest(
         0,
@@ -50,13 +50,11 @@ def before_first(
     return Snapshot(location, location.open(), nothing, manifest_path(0, Scheme.V2))
 
 
-def applied(
-    snapshot: Snapshot, operation: Operation, transaction_file: str, wishes: Wishes
-) -> State:
-    """Return what an operation makes of a version.
+def applied(snapshot: Snapshot, operation: Operation, transaction_file: str, needs: Needs) -> State:
+    """Apply an operation to a version.
 
     Raises:
-        InputError: the operation does not fit.
+        InputError: the operation does not fit the version.
     """
     context = Context(
         now=datetime.now(UTC),
@@ -64,15 +62,15 @@ def applied(
         indices=snapshot.indices,
         reuse=lambda segments: _reuse_of(snapshot, segments),
         transaction_file=transaction_file,
-        restored=wishes.restored,
-        storage_version=wishes.storage_version,
-        enable_row_ids=wishes.enable_row_ids,
+        restored=needs.restored,
+        storage_version=needs.storage_version,
+        enable_row_ids=needs.enable_row_ids,
     )
     return apply(snapshot.manifest, operation, context)
 
 
 def _reuse_of(snapshot: Snapshot, segments: Sequence[IndexSegment]) -> "FragmentReuse | None":
-    """Return the record of moved rows, ``None`` when it is one of later releases."""
+    """Return the record of moved rows; ``None`` when a later release wrote it."""
     from lancetable.commit.reuse import load_reuse  # noqa: PLC0415 - seldom needed
 
     try:

@@ -1,11 +1,11 @@
 """Find and load the versions after the one that was read.
 
 The names of the next versions are tried one by one. That misses versions only when those right
-after ours were cleaned away; the hint tells, and when it cannot the folder is listed. The first
-commit of a process to a table lists the folder, too: a mixture of naming schemes is found so.
+after ours were cleaned away; the hint shows that, and when it cannot the folder is listed. The
+first commit of a process to a table also lists the folder, to find a mixture of naming schemes.
 
-The version that was read is compared with the one that stands under its name now. Where another
-stands there, the table was removed and made again, and nothing of the old one fits.
+The version that was read is compared with the one that has its name now. If they differ, the table
+was removed and created again, and nothing of the old one applies.
 """
 
 import contextlib
@@ -32,15 +32,15 @@ from lancetable.store import ByteRange, Store
 _MOST_PROBES = 64
 _MOST_SEEN = 4096
 _SEEN: dict[str, None] = {}
-"""Tables whose folder of manifests was listed by this process."""
+"""Tables whose folder of manifests this process has listed."""
 _OTHER = {Scheme.V1: Scheme.V2, Scheme.V2: Scheme.V1}
 _LAG = 16
-"""How far a hint may be behind because two writers refreshed it in the wrong order."""
+"""How far a hint may lag behind because two writers refreshed it in the wrong order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tip:
-    """A version, and the bytes of its manifest when they are at hand."""
+    """A version, and the bytes of its manifest if they were read."""
 
     snapshot: Snapshot
     data: bytes | None = None
@@ -52,17 +52,17 @@ class Tip:
         return read_whole(self.snapshot.store, self.snapshot.manifest_path)
 
     def transaction(self) -> Transaction | None:
-        """Return how the version came about."""
+        """Return the transaction that made the version."""
         snapshot = self.snapshot
         path = snapshot.manifest_path
         return read_transaction(snapshot.store, snapshot.manifest, path, self.data)
 
 
 def scheme_of(snapshot: Snapshot) -> Scheme:
-    """Return how the manifests of the table are named.
+    """Return the naming scheme of the manifests.
 
     Raises:
-        InputError: the version stands apart from the history, so that nothing can follow it.
+        InputError: the version is detached, so that nothing can follow it.
     """
     name = parse_manifest_name(snapshot.manifest_path.rpartition("/")[2])
     if name is None or name.scheme is Scheme.DETACHED:
@@ -76,7 +76,7 @@ def newer_versions(snapshot: Snapshot) -> list[int]:
     """Return the numbers of all later versions, oldest first.
 
     Raises:
-        ConflictError: a version in between was cleaned away, so what it did is not known.
+        ConflictError: a version in between was cleaned away, so its changes are unknown.
         VersionNotFoundError: the version itself is gone, and so is every later one.
         CorruptError: the manifests follow two naming schemes.
     """
@@ -97,14 +97,14 @@ def newer_versions(snapshot: Snapshot) -> list[int]:
 
 
 def _is_unseen(store: Store) -> bool:
-    """Say whether the folder was not listed yet; of very many tables some are listed again."""
+    """Say whether the folder was not listed yet; with very many tables some are listed again."""
     if len(_SEEN) > _MOST_SEEN:
         _SEEN.clear()
     return store.root not in _SEEN
 
 
 def _has_next(store: Store, scheme: Scheme, version: int) -> bool:
-    """Look for the next version under a name of another scheme, where looking costs no request."""
+    """Look for the next version in another naming scheme, where that costs no request."""
     return store.width == 1 and store.exists(manifest_path(version + 1, scheme))
 
 
@@ -112,7 +112,7 @@ def check_base(snapshot: Snapshot) -> None:
     """Compare the version that was read with the one that has its name now.
 
     Raises:
-        ConflictError: the table was removed and made again, or the version was cleaned away.
+        ConflictError: the table was removed and created again, or the version was cleaned away.
         VersionNotFoundError: the version is gone, and there is none after it.
         CorruptError: its manifest is damaged.
     """
@@ -131,10 +131,10 @@ def check_base(snapshot: Snapshot) -> None:
 
 
 def check_follows(latest: Snapshot, before: Snapshot) -> None:
-    """Check that the latest version is one of the table that an earlier one was read of.
+    """Check that the latest version belongs to the same table as an earlier one.
 
     Raises:
-        ConflictError: the table was removed and made again.
+        ConflictError: the table was removed and created again.
     """
     if latest.version < before.version:
         raise removed_and_made_again(before)
@@ -146,7 +146,7 @@ def check_follows(latest: Snapshot, before: Snapshot) -> None:
 
 
 def is_same_version(manifest: Manifest, found: Heading) -> bool:
-    """Say whether two manifests are those of one version of one table."""
+    """Say whether two manifests belong to the same version of the same table."""
     return (
         manifest.version == found.version
         and manifest.transaction_file == found.transaction_file
@@ -155,15 +155,15 @@ def is_same_version(manifest: Manifest, found: Heading) -> bool:
 
 
 def removed_and_made_again(snapshot: Snapshot) -> ConflictError:
-    """Return the error of a handle whose table is another one by now."""
+    """Return the error of a handle whose table was replaced by another."""
     return ConflictError(
-        f"{snapshot.store.root}: the table was removed and made again since version "
+        f"{snapshot.store.root}: the table was removed and created again since version "
         f"{snapshot.version} was read; nothing was changed, open the table again"
     )
 
 
 def _content(store: Store, path: str) -> bytes | memoryview:
-    """Return a manifest; what a local disk has is not copied, what was fetched is not again."""
+    """Return a manifest; local files are mapped, fetched ones are read through the cache."""
     if store.width > 1:
         return read_whole(store, path)
     file = store.open(path)
@@ -172,7 +172,7 @@ def _content(store: Store, path: str) -> bytes | memoryview:
 
 
 def _newer_in_order(store: Store, version: int) -> list[int]:
-    """Return later versions by one request, if their names are among the first."""
+    """Return later versions with one request, if their names are among the first."""
     newer = [info.version for info in newest_in_order(store) or ()]
     if version in newer:
         newer = newer[: newer.index(version)][::-1]
@@ -187,24 +187,24 @@ def _newer_listed(store: Store, version: int) -> list[int]:
     if not found and version not in versions:
         raise VersionNotFoundError(
             f"{store.root}: version {version}, which the change builds on, is gone, and there is "
-            "none after it; the table was removed or put back, open it again"
+            "none after it; the table was removed or replaced, open it again"
         )
     if found and found != list(range(version + 1, found[-1] + 1)):
         raise ConflictError(
-            f"versions after {version} were cleaned away, so it cannot be told what they changed; "
-            "open the table again",
+            f"versions after {version} were cleaned away, so their changes are unknown; open the "
+            "table again",
             retryable=True,
         )
     return found
 
 
 def load_next(snapshot: Snapshot, version: int, data: bytes | None = None) -> Tip:
-    """Return a later version of the same table, from the bytes of its manifest if they are given.
+    """Return a later version of the same table, from the bytes of its manifest if given.
 
     Raises:
         ConflictError: it was cleaned away meanwhile.
         CorruptError: its manifest is damaged.
-        UnsupportedError: it needs something this release cannot read.
+        UnsupportedError: it needs a feature that this release does not know.
     """
     store, path = snapshot.store, manifest_path(version, scheme_of(snapshot))
     try:
@@ -223,7 +223,7 @@ def load_next(snapshot: Snapshot, version: int, data: bytes | None = None) -> Ti
 
 
 def load_all(tip: Tip, versions: Iterable[int]) -> Iterator[Tip]:
-    """Yield later versions one by one, each loaded when it is its turn.
+    """Yield later versions, each loaded when it is requested.
 
     Raises:
         LanceTableError: as :func:`load_next`.

@@ -1,4 +1,4 @@
-"""How is an operation put on top of a version that another writer made meanwhile.
+"""Rebase an operation on a version that another writer made meanwhile.
 
 Rows that both writers deleted from one fragment are merged: the new deletion file holds the rows of
 the current one and the rows of this operation. A row that both deleted cannot be merged, since one
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Rows(Protocol):
-    """Rows of one fragment: an array, or something that can become one."""
+    """Rows of one fragment: an array, or a value that can be converted to one."""
 
     def __len__(self) -> int: ...
 
@@ -38,7 +38,7 @@ class Rebase:
     written: tuple[str, ...] = ()
     """Files that were written for it."""
     superseded: tuple[str, ...] = ()
-    """Files of the original operation that it does not need."""
+    """Files of the original operation that are no longer needed."""
 
 
 def merge_deletions(
@@ -129,7 +129,7 @@ def check_same_fragments(base: Manifest, tip: Manifest, operation: Operation) ->
     """Check that the ids in an operation name the same fragments in a later version.
 
     Raises:
-        ConflictError: they may not, so the work has to be done again on the later version.
+        ConflictError: they may not, so the work has to be repeated on the later version.
     """
     if base.version == tip.version:
         return

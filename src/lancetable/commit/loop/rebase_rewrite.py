@@ -1,9 +1,9 @@
-"""How is a Rewrite put on top of a version in which others deleted some of the rows it moved.
+"""Rebase a Rewrite on a version in which others deleted some of the rows it moved.
 
 A rewrite keeps the rows of its old fragments that were live when it read them, in their order or
-in another that it tells. So the place of each row in the new fragments can be computed: rows that
-were deleted meanwhile get a deletion file there. The new fragments are numbered here too, behind
-those of the version they go on.
+in another that it records. So the place of each row in the new fragments can be computed: rows that
+were deleted meanwhile get a deletion file there. The new fragments are numbered here too, after
+those of the version they are added to.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,8 +42,8 @@ class Moves:
     """Where the rows of a Rewrite went, group by group."""
 
     orders: tuple[Offsets | None, ...]
-    """For each new row of a group its number among the rows that were kept; ``None`` when the
-    order is the old one."""
+    """For each new row of a group its number among the rows that were kept; ``None`` for the old
+    order."""
     keeps_indices: bool = False
     """True to record the moves, so that index segments stay in use."""
 
@@ -58,10 +58,10 @@ class _Survivors(NamedTuple):
 def relocate(
     tip: Snapshot, base: Snapshot, operation: Rewrite, merge: frozenset[int], moves: Moves
 ) -> Rebase:
-    """Return the rewrite of a version as it may follow another one.
+    """Return the rewrite of a version, adapted to a later one.
 
     Args:
-        tip: the version to go on.
+        tip: the version that it follows.
         base: the version that was read.
         operation: the rewrite.
         merge: fragments in which others deleted rows since.
@@ -100,7 +100,7 @@ def relocate(
 
 
 def _named(fragments: Sequence[Fragment], free: int) -> tuple[list[Fragment], int]:
-    """Return new fragments with ids, and the next free one; some have reserved ids already."""
+    """Return new fragments with ids, and the next free id; some have reserved ids already."""
     named = []
     for fragment in fragments:
         named.append(fragment if fragment.id else fragment._replace(id=free))
@@ -129,7 +129,7 @@ def _gone(
     merge: frozenset[int],
     current: Mapping[int, Fragment],
 ) -> Offsets:
-    """Return which of the rows that were kept are deleted by now, by their numbers."""
+    """Return the numbers of those kept rows that were deleted meanwhile."""
     gone: list[Offsets] = []
     first = 0
     for fragment, offsets in kept:
@@ -148,7 +148,7 @@ def _gone(
 
 
 def _placed(gone: Offsets, order: Offsets) -> Offsets:
-    """Return where rows stand in another order."""
+    """Return the places of rows in another order."""
     places = np.empty(order.size, np.int64)
     places[order] = np.arange(order.size)
     return np.sort(places[gone])
@@ -157,7 +157,7 @@ def _placed(gone: Offsets, order: Offsets) -> Offsets:
 def _without(
     tip: Snapshot, fragments: Sequence[Fragment], gone: Offsets, written: list[str]
 ) -> list[Fragment]:
-    """Return new fragments with deletion files for rows by their place; empty ones are left out."""
+    """Return new fragments with deletion files for the given rows, without empty fragments."""
     found = []
     first = 0
     for fragment in fragments:
@@ -177,7 +177,7 @@ def _without(
 def _recorded(
     tip: Snapshot, base: Snapshot, groups: Sequence[RewriteGroup], moves: Moves
 ) -> "tuple[IndexSegment, tuple[str, ...]]":
-    """Return the record of moved rows with these moves behind the older ones."""
+    """Return the record of moved rows with these moves added."""
     if any(order is not None for order in moves.orders):
         raise InputError("rows that change their order cannot be recorded for index segments")
     segments = tip.indices()
@@ -191,7 +191,7 @@ def _recorded(
 
 
 def _described(segment: "IndexSegment", older: FragmentReuse) -> frozenset[int]:
-    """Return the fragments of a segment; one that does not say may describe all."""
+    """Return the fragments of a segment; one that does not list them may describe all."""
     ids = segment.fragment_ids
     return older.new_ids() if ids is None else ids
 

@@ -1,7 +1,6 @@
-"""Bound the rounds of a commit by time, and pause between them.
+"""Limit the rounds of a commit by time and number, and pause between them.
 
-The time of the options bounds the rounds, and their number when one is given. Each pause is random
-and its bound doubles, so that writers who met once do not meet again.
+Each pause is random and its bound doubles, so that writers that collided once do not collide again.
 """
 
 import logging
@@ -27,9 +26,9 @@ class Rounds:
         self._options = options
         self._started = time.monotonic()
         self.lost = 0
-        """How many rounds came to nothing."""
+        """Number of rounds that failed."""
         self.missing = 0
-        """In how many of them the store said that a name is taken and found nothing there."""
+        """Number of rounds in which the store reported a name as taken but found nothing there."""
 
     @property
     def seconds(self) -> float:
@@ -37,18 +36,20 @@ class Rounds:
         return time.monotonic() - self._started
 
     def is_over(self) -> bool:
-        """Say whether no further round may follow."""
+        """Say whether the time or the attempts are used up."""
         most = self._options.attempts
         if most is not None and self.lost >= most:
             return True
         return self.seconds > self._options.deadline_seconds
 
     def lose(self, path: str, *, is_missing: bool = False) -> None:
-        """Count a round that came to nothing, and note it in the log."""
+        """Count a failed round, and log it."""
         self.lost += 1
         self.missing += is_missing
-        why = "the store says it exists and does not find it" if is_missing else "another was first"
-        # Losing once is what happens whenever two write at a time.
+        why = "another writer was first"
+        if is_missing:
+            why = "the store reports that it exists but does not find it"
+        # A few lost rounds are normal when several writers commit at a time.
         level = logging.DEBUG if self.lost < 5 and not is_missing else logging.INFO
         LOG.log(level, "%s: round %d for %s was lost: %s", self._root, self.lost, path, why)
 
@@ -62,9 +63,11 @@ class Rounds:
         bound = min(bound, max(_LONGEST_PAUSE, 4 * slot) * (4 if self.missing else 1))
         time.sleep(random.uniform(0.0, bound))  # noqa: S311 - no secret
 
-    def told(self) -> str:
-        """Return how many rounds there were, and what was odd about them."""
+    def describe(self) -> str:
+        """Return the number of rounds and their time, for messages."""
         text = f"{self.lost} rounds and {self.seconds:.1f} seconds"
         if self.missing:
-            text += f" ({self.missing} times the store said that the name exists and found nothing)"
+            text += (
+                f" ({self.missing} times the store reported the name as taken but found nothing)"
+            )
         return text

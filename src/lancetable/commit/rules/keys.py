@@ -1,4 +1,4 @@
-"""Say whether two operations may have inserted the same key, by filters of key hashes.
+"""Compare filters of key hashes: may two operations have inserted the same key?
 
 A split-block bloom filter is a list of blocks of eight words (u32). The upper half of a hash picks
 the block; the lower half, times one odd number per word, picks one bit of each word.

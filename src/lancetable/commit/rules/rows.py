@@ -82,7 +82,7 @@ def _overlapping(own: op.Delete | op.Update, other: op.Operation, facts: Facts) 
 
 
 def for_rewrite(own: op.Rewrite, other: op.Operation, facts: Facts) -> Verdict:
-    """Judge rows that moved to other files: what others deleted meanwhile can be deleted there."""
+    """Judge rows that moved to other files; rows deleted meanwhile can be deleted there."""
     mine, their = own.touched.all, other.touched
     both = mine & their.all
     deletes = isinstance(other, op.Delete | op.Update) and facts.are_moves_known
@@ -107,7 +107,7 @@ def for_rewrite(own: op.Rewrite, other: op.Operation, facts: Facts) -> Verdict:
 def _is_indexed(own: op.Rewrite, other: op.CreateIndex, facts: Facts) -> bool:
     """Say whether new index segments lose rows that moved.
 
-    They do not when the moves are recorded, unless a segment describes a part of a group only.
+    They do not when the moves are recorded, unless a segment describes only a part of a group.
     """
     for segment in other.new_indices:
         if is_system(segment):

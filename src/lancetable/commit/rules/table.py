@@ -138,7 +138,7 @@ def for_project(own: op.Project, other: op.Operation) -> Verdict:
     adds = isinstance(other, op.Append | op.Update | op.DataReplacement)
     return first(
         (isinstance(other, op.Merge | op.Project), retry("another writer changed the schema")),
-        # The whole schema is replaced, with it what the other one wrote about its columns.
+        # The whole schema is replaced, and with it the metadata that the other writer set.
         (
             isinstance(other, op.UpdateConfig) and other.changes_schema,
             retry("another writer changed the metadata of the schema"),

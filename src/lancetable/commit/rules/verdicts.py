@@ -1,4 +1,4 @@
-"""What a conflict rule may answer."""
+"""Answers of the conflict rules."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,14 +35,14 @@ Verdict: TypeAlias = Compatible | Rebased | Conflicting
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known beside the two transactions."""
+    """Facts about a transaction that it does not record itself."""
 
     affected: Mapping[int, object] | None = None
-    """The rows that mine deletes, by fragment; ``None`` when they are not known."""
+    """The rows that the transaction deletes, by fragment; ``None`` when unknown."""
     files: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    """The data files of the fragments that mine changes, as they were read."""
+    """The data files of the fragments that it changes, as they were read."""
     are_moves_known: bool = False
-    """True when it can be told where each row of a Rewrite went."""
+    """True when the new place of each row of a Rewrite is known."""
     keeps_indices: bool = False
     """True when a Rewrite records its moves for the index segments of others."""
 
@@ -51,22 +51,22 @@ FINE = Compatible()
 
 
 def stop(reason: str) -> Conflicting:
-    """Answer that the change cannot follow, not even when it is made again as it is."""
+    """Return a conflict that repeating the same change does not solve."""
     return Conflicting(reason, retryable=False)
 
 
 def retry(reason: str) -> Conflicting:
-    """Answer that the change has to be made again on the new version."""
+    """Return a conflict that is solved by repeating the change on the new version."""
     return Conflicting(reason, retryable=True)
 
 
 def first(*rules: tuple[object, Conflicting]) -> Verdict:
-    """Return the answer of the first rule whose condition holds."""
+    """Return the verdict of the first rule whose condition holds, or ``FINE``."""
     return next((verdict for holds, verdict in rules if holds), FINE)
 
 
 def first_verdict(*verdicts: Verdict) -> Verdict:
-    """Return the first answer that is not simply yes."""
+    """Return the first verdict other than ``FINE``."""
     return next((verdict for verdict in verdicts if verdict != FINE), FINE)
 
 

@@ -1,4 +1,4 @@
-"""Select the version of a table that was the newest at a moment."""
+"""Select the version of a table that was the newest at a given time."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 def parse_time(as_of: datetime | str, name: str = "as_of") -> datetime:
-    """Return a time as a datetime, which may lack a time zone; ``name`` is the argument's.
+    """Return a time as a datetime, which may lack a time zone; ``name`` names the argument.
 
     Raises:
         InputError: it is neither a datetime nor its ISO text.
@@ -54,11 +54,11 @@ def newest_at(
     """Return the newest version, in commit order, whose time is not after a moment.
 
     Times need not follow the order of commits: the clock of one writer may be behind that of
-    another, or may have been set back. No version may be skipped by its neighbours' times, so the
-    versions are read from the newest on, in rounds that grow.
+    another, or may have been set back. So the versions are read from the newest on, in rounds that
+    grow, and none is skipped because of the times of its neighbours.
 
     Args:
-        moment: the time asked for.
+        moment: the time.
         versions: all versions, oldest first.
         time_of: reads the time of a version; one without a time counts as old.
         width: how many versions are read at the same time.

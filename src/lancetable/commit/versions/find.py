@@ -8,7 +8,7 @@ listed.
 from collections.abc import Sequence
 from datetime import datetime
 
-from lancetable.commit.manifest_cache import Seen
+from lancetable.commit.manifest_cache import ManifestCache
 from lancetable.commit.numbered import Found, decoded, numbered
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions.as_of import newest_at, parse_moment
@@ -36,7 +36,7 @@ from lancetable.store import Entry, Store, TableLocation
 
 HINT_MOST = 4096
 _MAX_PROBES = 64
-_TIMES: "Seen[datetime | None]" = Seen()
+_TIMES: "ManifestCache[datetime | None]" = ManifestCache()
 
 
 def load(
@@ -47,18 +47,18 @@ def load(
     branch: str | None = None,
     as_of: datetime | str | None = None,
 ) -> Snapshot:
-    """Open one version of a table: the latest, or the one asked for.
+    """Open one version of a table, by default the latest.
 
     Raises:
-        InputError: the wishes contradict each other.
+        InputError: the arguments contradict each other.
         TableNotFoundError: there is no table.
-        VersionNotFoundError: there is no such version, or it was cleaned away.
-        RefNotFoundError: there is no such tag or branch.
+        VersionNotFoundError: the version does not exist, or was cleaned away.
+        RefNotFoundError: the tag or branch does not exist.
         CorruptError: a file that was needed is damaged.
-        UnsupportedError: the version needs something this release cannot read.
+        UnsupportedError: the version needs a feature that this release does not know.
     """
     if (version, tag, as_of).count(None) < 2:
-        raise InputError("ask for one of version, tag and as_of, not for several")
+        raise InputError("give only one of version, tag and as_of")
     place = location
     if tag is not None or branch is not None:
         place, branch, version = _named(location, tag, branch, version)
@@ -70,7 +70,7 @@ def load(
         if version is not None or as_of is not None:
             raise
         raise CorruptError(
-            f"{cause.message}; open an older version, or let repair_table make one to read",
+            f"{cause.message}; open an older version, or run repair_table",
             path=cause.path,
         ) from cause
     return Snapshot(location, store, manifest, found.path, branch or manifest.branch)
@@ -79,12 +79,12 @@ def load(
 def _named(
     location: TableLocation, tag: str | None, branch: str | None, version: int | None
 ) -> tuple[TableLocation, str | None, int | None]:
-    """Return the folder and the branch that are asked for, and the version a tag stands for."""
+    """Return the location and the branch to open, and the version that a tag names."""
     from lancetable.commit import refs  # noqa: PLC0415 - seldom needed
 
     if tag is not None:
         if branch is not None:
-            raise InputError(f"tag {tag!r} belongs to a branch by itself; leave the branch out")
+            raise InputError(f"tag {tag!r} names its branch itself; leave branch out")
         named = refs.read_tag(location.open(), tag)
         version, branch = named.version, named.branch
     if branch is None or branch == refs.MAIN:
@@ -93,13 +93,13 @@ def _named(
 
 
 def check_may_change(location: TableLocation, *branches: str | None) -> None:
-    """Check that this release may change the names of a table, and of the branches they lead to.
+    """Check that this release may change tags and branches of a table.
 
-    The latest versions of the main history and of the branches decide. One that is damaged or
-    missing does not refuse anything.
+    The latest versions of the main history and of the branches decide; one that is damaged or
+    missing is ignored.
 
     Raises:
-        UnsupportedError: a latest version needs something of its writers that is not known.
+        UnsupportedError: a latest version needs a writer feature that this release does not know.
     """
     for branch in dict.fromkeys((None, *branches)):
         try:
@@ -124,15 +124,15 @@ def _find(
         found = _latest(store)
     if found is not None:
         return found
-    is_told = version is None and as_of is None and store.lists_in_order
-    versions = [] if is_told else listed(store)
+    is_known = version is None and as_of is None and store.lists_in_order
+    versions = [] if is_known else listed(store)
     if not versions:
         raise _no_table(location, store, branch)
     if version is None and as_of is None:
-        # The first version was made while we looked.
+        # The first version was made meanwhile.
         return _find(location, store, branch, version, as_of)
-    wish = f"version {version}" if version is not None else f"version as of {as_of}"
-    raise VersionNotFoundError(f"{store.root} has no {wish}; {_kept(store, versions, as_of)}")
+    requested = f"version {version}" if version is not None else f"version as of {as_of}"
+    raise VersionNotFoundError(f"{store.root} has no {requested}; {_kept(store, versions, as_of)}")
 
 
 def _no_table(location: TableLocation, store: Store, branch: str | None) -> LanceTableError:
@@ -149,11 +149,11 @@ def _no_table(location: TableLocation, store: Store, branch: str | None) -> Lanc
 
 
 def _kept(store: Store, versions: Sequence[VersionInfo], as_of: object) -> str:
-    """Say which versions exist, as ranges; others may have been cleaned away."""
+    """Describe which versions exist, as ranges."""
     if as_of is not None:
         oldest = versions[0]
         time = version_time(store, oldest)
-        return f"the oldest that is kept, {oldest.version}, is from {time}"
+        return f"the oldest one, {oldest.version}, is from {time}"
     ranges: list[list[int]] = []
     for info in versions:
         if ranges and info.version == ranges[-1][1] + 1:
@@ -163,7 +163,7 @@ def _kept(store: Store, versions: Sequence[VersionInfo], as_of: object) -> str:
     texts = [str(low) if low == high else f"{low} to {high}" for low, high in ranges]
     if len(texts) > 8:
         texts = [*texts[:3], "…", *texts[-4:]]
-    return f"it was never written or was cleaned away, there are: {', '.join(texts)}"
+    return f"it was never written or was cleaned away; existing: {', '.join(texts)}"
 
 
 def _latest(store: Store) -> Found | None:
@@ -203,13 +203,13 @@ def _latest_listed(store: Store) -> Found | None:
 
 
 def read_hint(store: Store) -> int | None:
-    """Return the version that the hint file names; its content is one JSON number in braces."""
+    """Return the version that the hint file names; ``None`` when there is no valid hint."""
     try:
         content = store.read(HINT, most=HINT_MOST)
     except (FileNotFoundInStoreError, CorruptError, InputError):
         return None
     except StoreError as cause:
-        # A file that may not be read is no hint; a store that does not answer finds nothing else.
+        # A hint that may not be read is ignored; a store that fails would not find versions either.
         if not cause.is_certain:
             raise
         return None

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-from lancetable.commit.manifest_cache import Seen
+from lancetable.commit.manifest_cache import ManifestCache
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.errors import CorruptError, LanceTableError
 from lancetable.format.limits import read_limits
@@ -13,7 +13,7 @@ from lancetable.format.manifest.codec import decode_heading
 from lancetable.format.manifest.names import VERSIONS, Scheme, parse_manifest_name
 from lancetable.store import ByteRange, Entry, Store, spread
 
-_DETAILS: "Seen[VersionInfo]" = Seen()
+_DETAILS: "ManifestCache[VersionInfo]" = ManifestCache()
 
 
 class VersionInfo(NamedTuple):
@@ -58,16 +58,16 @@ def _detailed(store: Store, info: VersionInfo) -> VersionInfo:
 
 
 def manifest_view(store: Store, info: VersionInfo) -> memoryview:
-    """Return the content of a manifest file, of which little may be looked at."""
+    """Return the content of a manifest file without decoding it."""
     file = store.open(info.path, size=info.size)
     read_limits().check_open(file.size, info.path)
     return file.read_ranges([ByteRange(0, file.size)])[0]
 
 
 def newest_in_order(store: Store) -> list[VersionInfo] | None:
-    """Return the newest versions, newest first, by one request; ``None`` when that does not tell.
+    """Return the newest versions, newest first, with one request; ``None`` if not possible.
 
-    Names of the second scheme count downward, so that they begin with the newest.
+    Names of the second scheme count downward, so the newest comes first.
     """
     entries = store.first(VERSIONS)
     if entries is None:
@@ -93,7 +93,7 @@ def listed(store: Store) -> list[VersionInfo]:
 
 
 def listed_entries(store: Store) -> list[tuple[VersionInfo, Entry]]:
-    """Return the versions by listing with what the listing says of their manifests.
+    """Return the versions by listing, each with the entry of its manifest.
 
     Raises:
         CorruptError: both naming schemes are used.
@@ -102,7 +102,7 @@ def listed_entries(store: Store) -> list[tuple[VersionInfo, Entry]]:
 
 
 def detached_version(path: str) -> int | None:
-    """Return the number of a version that stands outside of the history, by the path of a file."""
+    """Return the number of a detached version by the path of its manifest; ``None`` for others."""
     name = path.removeprefix(f"{VERSIONS}/")
     parsed = parse_manifest_name(name) if name.startswith("d") else None
     return None if parsed is None or parsed.scheme is not Scheme.DETACHED else parsed.version
