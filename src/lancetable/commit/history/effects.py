@@ -5,7 +5,7 @@ before, so it is compared with the version it was applied to; that version is as
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lancetable.commit.apply.fragment_lookup import find_fragments
 from lancetable.commit.transaction import (
@@ -30,6 +30,7 @@ from lancetable.format.manifest import Fragment, InlineSequence, Manifest
 from lancetable.format.manifest.codec import live_rows
 from lancetable.format.manifest.fragments.codec import StoredFragments
 from lancetable.format.schema.model import Schema
+from lancetable.records import DETAIL
 
 Before = Callable[[], Manifest | None]
 
@@ -41,9 +42,9 @@ class Effect:
     rows_added: int | None = 0
     rows_removed: int | None = 0
     rows_updated: int | None = 0
-    fragments_added: int = 0
-    fragments_removed: int = 0
-    fragments_changed: int = 0
+    fragments_added: int = field(default=0, metadata=DETAIL)
+    fragments_removed: int = field(default=0, metadata=DETAIL)
+    fragments_changed: int = field(default=0, metadata=DETAIL)
     predicate: str = ""
     detail: str = ""
     """The rest of it in a few words, such as the names of columns."""

@@ -1,4 +1,4 @@
-"""What is told about one version of a table."""
+"""One version of a table and what it did; the fields are the columns of a history."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from datetime import datetime
 
 from lancetable.commit.history.effects import UNKNOWN, Effect
 from lancetable.format.manifest import WriterVersion
+from lancetable.records import DETAIL
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +20,8 @@ class HistoryEntry:
     effect: Effect = UNKNOWN
     writer: WriterVersion | None = None
     message: str | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict, metadata=DETAIL)
     tags: tuple[str, ...] = ()
-    read_version: int | None = None
+    read_version: int | None = field(default=None, metadata=DETAIL)
     """The version that the change was made for; others may have come in between."""
-    uuid: str | None = None
+    uuid: str | None = field(default=None, metadata=DETAIL)

@@ -20,6 +20,7 @@ from lancetable.errors import CorruptError, InputError, printable
 from lancetable.format.manifest import Manifest
 from lancetable.format.manifest.codec import decode_heading, decode_manifest
 from lancetable.format.schema.model import Schema
+from lancetable.records import arrow_table
 from lancetable.store import Store
 
 if TYPE_CHECKING:
@@ -63,9 +64,7 @@ class History(Sequence[HistoryEntry]):
 
     def to_arrow(self) -> "pa.Table":
         """Return one row for each version."""
-        from lancetable.commit.history.arrow_table import as_table  # noqa: PLC0415 - needs pyarrow
-
-        return as_table(self._entries)
+        return arrow_table(self._entries, HistoryEntry)
 
 
 def read_history(snapshot: Snapshot, *, limit: int | None = None) -> History:
