@@ -196,7 +196,7 @@ def measure(
 ) -> Outcome:
     """Check and time one case; the peers take turns, and each round changes who is first."""
     bench = _Bench(case, uri, rows)
-    is_equal = bench.maintenance.check(peers)
+    is_equal = bench.check(peers)
     working = [peer for peer in peers if peer.name not in bench.errors]
     samples: dict[str, list[float]] = {peer.name: [] for peer in working}
     gc.collect()

@@ -8,6 +8,7 @@ from lancetable.cli import show
 from lancetable.cli.options import Json, Message, Where, offers, opens
 from lancetable.errors import printable
 from lancetable.operations.compact.options import CompactOptions
+from lancetable.records import row_of
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -34,7 +35,7 @@ def compact(
     if dry_run and not json:
         typer.echo(printable(done.explain(), keep="\n"))
         return
-    row = {"uri": table.uri, **show.fields_of(done)}
+    row = {"uri": table.uri, **row_of(done)}
     if json:
         show.as_json(row)
         return

@@ -6,9 +6,9 @@ import typer
 
 from lancetable.cli import show
 from lancetable.cli.options import Json, Pick, Uri, named, opens
+from lancetable.records import row_of
 
 if TYPE_CHECKING:
-    from lancetable.commit.history.entry import HistoryEntry
     from lancetable.table import Table
 
 _NAMED = "a number, a tag, a branch, or branch@number"
@@ -27,11 +27,11 @@ def history(
     json: Json = False,
 ) -> None:
     """What each version did, newest first."""
-    rows = [_row(entry, whole=json) for entry in table.history(limit=limit)]
+    rows = [row_of(entry, detail=json) for entry in table.history(limit=limit)]
     if json:
         show.as_json(rows)
     else:
-        numbers = ("version", "added", "removed", "updated")
+        numbers = ("version", "rows_added", "rows_removed", "rows_updated")
         show.as_table(rows, title=f"{len(rows)} versions", numbers=numbers)
 
 
@@ -61,31 +61,3 @@ def diff(uri: Uri, before: Before, after: After = None, *, json: Json = False) -
     show.as_table(
         cast("list[dict[str, object]]", files), title="files", numbers=("bytes",), whole=("path",)
     )
-
-
-def _row(entry: "HistoryEntry", *, whole: bool) -> dict[str, object]:
-    effect = entry.effect
-    row: dict[str, object] = {
-        "version": entry.version,
-        "timestamp": entry.timestamp,
-        "operation": entry.operation,
-        "added": effect.rows_added,
-        "removed": effect.rows_removed,
-        "updated": effect.rows_updated,
-        "what": effect.predicate or effect.detail,
-        "message": entry.message,
-        "tags": list(entry.tags),
-        "writer": entry.writer and entry.writer.text,
-    }
-    if whole:
-        row |= {
-            "predicate": effect.predicate,
-            "detail": effect.detail,
-            "fragments_added": effect.fragments_added,
-            "fragments_removed": effect.fragments_removed,
-            "fragments_changed": effect.fragments_changed,
-            "properties": dict(entry.properties),
-            "read_version": entry.read_version,
-            "uuid": entry.uuid,
-        }
-    return row

@@ -6,12 +6,12 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from lancetable import records
 from lancetable.errors import printable
 
 if TYPE_CHECKING:
@@ -116,10 +116,11 @@ def plain(value: object) -> object:  # noqa: PLR0911 - one for each kind
 
 
 def _plain_container(value: object) -> object:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {name: plain(one) for name, one in fields_of(value).items()}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: plain(one) for name, one in value._asdict().items()}
+    record = records.plain(value)
+    if record is not value and not isinstance(value, list | tuple | Mapping):
+        return plain(record)
+    if isinstance(value, tuple) and isinstance(record, Mapping):
+        value = record
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(item) for key, item in value.items()}
     if isinstance(value, Iterable):
@@ -159,8 +160,3 @@ def confirm(question: str, *, yes: bool) -> None:
         typer.echo(f"error: {question} cannot be undone; pass --yes to do it", err=True)
         raise typer.Exit(1)
     typer.confirm(f"{question}, which cannot be undone. Go on?", abort=True, err=True)
-
-
-def fields_of(value: object) -> dict[str, object]:
-    """Return the public fields of a result, in order; texts that only explain it are left out."""
-    return {one.name: getattr(value, one.name) for one in fields(value) if one.repr}  # type: ignore[arg-type]

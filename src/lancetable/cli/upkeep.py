@@ -21,6 +21,7 @@ from lancetable.cli.show import Yes, confirm
 from lancetable.errors import printable
 from lancetable.operations.check.model import CheckOptions
 from lancetable.operations.cleanup.options import CleanupOptions
+from lancetable.records import row_of
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -89,7 +90,7 @@ def cleanup(
         confirm(f"removing {result.files} files", yes=yes)
         result = table.maintenance.cleanup(progress=True, **options)
     if json:
-        show.as_json({**show.fields_of(result), "files": result.files, "bytes": result.bytes})
+        show.as_json({**row_of(result), "files": result.files, "bytes": result.bytes})
     else:
         _show_cleanup(result)
 
@@ -101,7 +102,7 @@ def check(
     """Look for damage; exits with code 1 when there is any."""
     found = lancetable.check_table(uri, branch=branch, progress=True, **options)
     if json:
-        show.as_json({**show.fields_of(found), "is_ok": found.is_ok})
+        show.as_json({**row_of(found), "is_ok": found.is_ok})
     else:
         title = f"{len(found.problems)} problems in {found.versions} versions, {found.files} files"
         rows = [

@@ -5,7 +5,7 @@ were deleted before, so it is compared with the version it was applied to, which
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lancetable.commit import transaction as op
 from lancetable.commit.apply.fragment_ids import find_fragments
@@ -13,6 +13,7 @@ from lancetable.format.manifest import Fragment, InlineSequence, Manifest
 from lancetable.format.manifest.codec import live_rows
 from lancetable.format.manifest.fragments.codec import StoredFragments
 from lancetable.format.schema.model import Schema
+from lancetable.records import DETAIL
 
 Before = Callable[[], Manifest | None]
 
@@ -24,9 +25,9 @@ class Effect:
     rows_added: int | None = 0
     rows_removed: int | None = 0
     rows_updated: int | None = 0
-    fragments_added: int = 0
-    fragments_removed: int = 0
-    fragments_changed: int = 0
+    fragments_added: int = field(default=0, metadata=DETAIL)
+    fragments_removed: int = field(default=0, metadata=DETAIL)
+    fragments_changed: int = field(default=0, metadata=DETAIL)
     predicate: str = ""
     detail: str = ""
     """Further details in a few words, such as the names of columns."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, overload
 
 from lancetable.commit import refs
 from lancetable.commit.history.effects import UNKNOWN, Effect, effect_of
-from lancetable.commit.history.entry import HistoryEntry, as_table
+from lancetable.commit.history.entry import HistoryEntry
 from lancetable.commit.manifest_cache import ManifestCache
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.commit.transaction import COMMIT_MESSAGE, Transaction
@@ -20,6 +20,7 @@ from lancetable.errors import CorruptError, InputError, printable
 from lancetable.format.manifest import Manifest
 from lancetable.format.manifest.codec import decode_heading, decode_manifest
 from lancetable.format.schema.model import Schema
+from lancetable.records import arrow_table
 from lancetable.store import Store
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class History(Sequence[HistoryEntry]):
 
     def to_arrow(self) -> "pa.Table":
         """Return one row for each version."""
-        return as_table(self._entries)
+        return arrow_table(self._entries, HistoryEntry)
 
 
 def read_history(snapshot: Snapshot, *, limit: int | None = None) -> History:
