@@ -268,7 +268,7 @@ def test_bad_addresses_and_tables_are_explained(moto_server: Moto) -> None:
         )
     plain = f"s3://{place.uri.partition('://')[2].partition('?')[0]}"
     assert list(Place(plain, place.options).open().list("")) == []
-    with pytest.raises(lt.InputError, match="not both"):
+    with pytest.raises(lt.InputError, match="give only one"):
         locate("x", manifest_store=KeyValueManifests(Pairs()), commit_lock=lambda _: _nothing())
 
 

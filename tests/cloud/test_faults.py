@@ -110,7 +110,7 @@ def test_an_outcome_is_unknown_only_when_it_is(via: Place, between: Proxy) -> No
         return Harm.RESET if broken else Harm.NONE
 
     between.choose = choose
-    with pytest.raises(lt.UnknownOutcomeError, match="open the table and look"):
+    with pytest.raises(lt.UnknownOutcomeError, match="open the table and check"):
         table.append(rows(3, 2))
     between.heal()
     again = lt.open_table(via.uri, storage_options=options)

@@ -36,7 +36,7 @@ def orphans_are_found(path):
     """What a dead executor began is in no version; a cleanup removes all of it and nothing else."""
     rows = lancetable.open_table(path).scan().to_arrow()
     assert named(path) <= files(path)
-    lancetable.open_table(path).cleanup(keep_last=100, unverified_after=timedelta(0))
+    lancetable.open_table(path).maintenance.cleanup(keep_last=100, unverified_after=timedelta(0))
     assert files(path) == named(path)
     assert lancetable.open_table(path).scan().to_arrow() == rows
 

@@ -80,7 +80,7 @@ def test_rows_meet_in_a_shuffle(spark, table, path, core):
     frame = spark.createDataFrame([tuple(row.values()) for row in other(KEYS)], DDL)
     frame = frame.repartition(3).withMetadata("v", {"lance.type": "float32[2]"})
     assert table.addColumns(frame, on="id", join="cluster") == ("text", "v")
-    core.add_columns(pa.Table.from_pylist(other(KEYS), STORED), on=["id"])
+    core.columns.add(pa.Table.from_pylist(other(KEYS), STORED), on=["id"])
     assert rows(path) == rows(core.uri)
     assert lancetable.open_table(path).schema == core.schema
     assert lancetable.open_table(path).check("data").is_ok
@@ -95,7 +95,7 @@ def test_texts_and_several_columns_are_keys(spark, table, path, core):
     data = pa.table(
         dict(zip(("id", "name", "x"), map(list, zip(*found, strict=True)), strict=True))
     )
-    core.add_columns(data, on=["name", "id"])
+    core.columns.add(data, on=["name", "id"])
     assert rows(path) == rows(core.uri)
     assert sum(row[-1] is not None for row in rows(path)) == 5
 

@@ -187,7 +187,7 @@ def test_damage_is_found_and_left_out(table, path, tmp_path):
     journal = str(tmp_path / "journal.json")
     for level in ("files", "data"):
         found = [tuple(row) for row in table.check(level, journal=journal).collect()]
-        expected = lancetable.check_table(path, level).problems
+        expected = lancetable.check_table(path, level=level).problems
         assert [(row[0], row[1], row[2], row[3]) for row in found] == [
             (one.kind, one.path, one.message, one.consequence) for one in expected
         ]
@@ -220,7 +220,7 @@ def test_cleanup_has_the_options_of_the_core(table, path, core):
         one.delete("id = 3")
         one.tags.create("kept", 2)
     (told,) = table.vacuum(0, keepLast=2).collect()
-    expected = core.cleanup(timedelta(0), keep_last=2, dry_run=True)
+    expected = core.maintenance.cleanup(older_than=timedelta(0), keep_last=2, dry_run=True)
     assert told["versions"] == [one.version for one in expected.removed_versions] == [1]
     assert told["numFilesByKind"] == {k: v.files for k, v in expected.removed.items()}
     assert [(row["version"], row["reason"]) for row in told["kept"]] == [

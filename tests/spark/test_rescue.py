@@ -15,7 +15,7 @@ def test_every_kind_of_damage_is_found_from_spark(spark, tmp_path, name):
     path = tmp_path / "t"
     damage.act(path, make_table(path))
     table = LanceTable.forRescue(spark, str(path))
-    problems = lancetable.check_table(path, damage.level).problems
+    problems = lancetable.check_table(path, level=damage.level).problems
     found = table.check(damage.level).collect()
     assert [(row["kind"], row["path"], row["message"]) for row in found] == [
         (one.kind, one.path, one.message) for one in problems

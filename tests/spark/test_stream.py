@@ -47,7 +47,7 @@ def test_a_stream_begins_with_all_rows_and_goes_on(path):
     assert batches == [list(range(10))]
     table = lancetable.open_table(path)
     table.append(pa.table({"x": [10]}))
-    table.update_config({"a": "b"})
+    table.config.update({"a": "b"})
     table.append(pa.table({"x": [11]}), merge_schema=True)
     batches, offset = drain(stream, offset)
     assert batches == [[10, 11]]
@@ -93,13 +93,13 @@ def test_changed_rows_end_a_stream_unless_they_are_skipped(path):
 
 
 def test_columns_that_came_later_are_null_before(path):
-    lancetable.open_table(path).add_columns({"y": "x + 1"})
+    lancetable.open_table(path).columns.add({"y": "x + 1"})
     stream = reader(path, startingVersion=5)
     start = stream.initialOffset()
     (part,) = stream.partitions(start, stream.latestOffset(start))
     (batch,) = stream.read(part)
     assert batch.to_pydict() == {"x": [8, 9], "y": [None, None]}
-    lancetable.open_table(path).drop_columns(["y"])
+    lancetable.open_table(path).columns.drop(["y"])
     lancetable.open_table(path).append(pa.table({"x": [10]}))
     with pytest.raises(SchemaError, match="no column 'y'"):
         drain(stream)

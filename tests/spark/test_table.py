@@ -217,7 +217,7 @@ def test_compaction_runs_on_workers(table, path):
     foreseen = table.optimize().dryRun().executeCompaction().collect()[0]
     assert (foreseen["isDryRun"], foreseen["numFragmentsRemoved"]) == (True, 2)
     assert lancetable.open_table(path).version == 4
-    assert table.optimize().explain() == lancetable.open_table(path).explain_compact()
+    assert table.optimize().explain() == lancetable.open_table(path).compact(dry_run=True).explain()
     expected = rows(path)
     assert table.optimize().where("id = 99").executeCompaction().collect()[0]["numRows"] == 0
     optimize = table.optimize(target_rows=100, max_bytes_per_file=1 << 30)

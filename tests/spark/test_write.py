@@ -173,7 +173,7 @@ def replaced_beside_a_swap(spark, path, where=None):
     def rows(batches):
         table = lancetable.open_table(path)
         for old, new in (("k", "old"), ("id", "k"), ("old", "id")):
-            table.rename_column(old, new)
+            table.columns.rename(old, new)
         if where is not None:
             table.delete(where)
         yield from batches
@@ -203,7 +203,7 @@ def test_replace_where_is_refused_if_its_version_is_gone_after_a_rename(path):
     table = lancetable.create_table(path, pa.table({"id": [1, 2]}))
     plan = planned(path, overwrite=True, replaceWhere="id = 2")
     message = task(plan, [2])
-    table.rename_column("id", "other")
+    table.columns.rename("id", "other")
     max((Path(path) / "_versions").glob("*.manifest")).unlink()
     with pytest.raises(ConflictError, match="another writer renamed columns"):
         LanceWriter(plan).commit([message])

@@ -66,7 +66,11 @@ def test_clones_and_going_back(uri: str, tmp_path: Path) -> None:
 def test_a_history(uri: str) -> None:
     run("tag", "create", uri, "v2")
     newest, oldest = run_json("history", uri)
-    assert (newest["operation"], newest["added"], newest["message"]) == ("Append", 1, "one more")
+    assert (newest["operation"], newest["rows_added"], newest["message"]) == (
+        "Append",
+        1,
+        "one more",
+    )
     assert (newest["tags"], oldest["version"]) == (["v2"], 1)
     assert len(run_json("history", uri, "--limit", 1)) == 1
     assert "one more" in run("history", uri)

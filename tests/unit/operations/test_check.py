@@ -60,7 +60,7 @@ def test_damage_is_named_and_repaired(tmp_path, name) -> None:
     assert problem.consequence
     before = {file: (path / file).read_bytes() for file in files_below(path)}
     if not damage.opens:
-        with pytest.raises(lt.CorruptError, match="let repair_table make one"):
+        with pytest.raises(lt.CorruptError, match="run repair_table"):
             lt.open_table(path)
     plan = lt.repair_table(path, damage.level)
     assert {one.kind for one in plan.losses} == ({damage.loss} if damage.loss else set())

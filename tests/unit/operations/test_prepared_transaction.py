@@ -220,7 +220,7 @@ def test_a_table_that_was_made_again(tmp_path):
     prepared = table.delete_uncommitted("id = 2")
     shutil.rmtree(tmp_path / "t")
     again = lt.create_table(str(tmp_path / "t"), ROWS)
-    with pytest.raises(lt.ConflictError, match="removed and made again"):
+    with pytest.raises(lt.ConflictError, match="removed and created again"):
         again.commit_prepared(prepared)
 
 
