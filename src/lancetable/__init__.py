@@ -44,7 +44,7 @@ _HOMES = {
     "ManifestEntry": "store.manifests",
     "ManifestStore": "store.manifests",
     "MergeResult": "operations.results",
-    "NewFragments": "operations.uncommitted",
+    "NewFragments": "operations.prepared_transaction",
     "NotFoundError": "errors",
     "PickResult": "operations.branch.cherry_pick",
     "PreparedTransaction": "operations.prepared_transaction",

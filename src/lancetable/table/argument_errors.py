@@ -31,7 +31,7 @@ NAMES = {
     "FunctionOptions": "lancetable.operations.columns.add",
     "Mapping": "collections.abc",
     "ManifestStore": "lancetable.store.manifests",
-    "NewFragments": "lancetable.operations.uncommitted",
+    "NewFragments": "lancetable.operations.prepared_transaction",
     "Numbers": "lancetable.scan.take",
     "PathLike": "os",
     "PreparedTransaction": "lancetable.operations.prepared_transaction",

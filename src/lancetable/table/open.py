@@ -117,7 +117,7 @@ def create_table(  # noqa: PLR0913 - each has a default
         InputError: a value does not fit, or the data holds no rows.
     """
     from lancetable.commit.options import CommitOptions, CreateMode
-    from lancetable.operations.bases import base_paths
+    from lancetable.operations.config import base_paths
     from lancetable.operations.create import CreateOptions, create
 
     modes = {one.value: one for one in CreateMode}

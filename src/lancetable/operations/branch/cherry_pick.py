@@ -39,8 +39,7 @@ from lancetable.operations.branch.replay import Replay, Replayed
 from lancetable.operations.input.write import DEFAULT_COMMIT
 from lancetable.operations.results import ChangeOptions, Done, VersionResult
 from lancetable.operations.retry import repeat
-from lancetable.operations.run.runner import THREADS, Runner
-from lancetable.operations.run.steps import own_files
+from lancetable.operations.run.runner import THREADS, Runner, own_files
 from lancetable.store.copy import share_object
 
 _JUDGED_BY_STATE = (Merge, Project, UpdateConfig)

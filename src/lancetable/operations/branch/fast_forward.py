@@ -41,8 +41,7 @@ from lancetable.operations.branch.copy_files import Relocation, bring
 from lancetable.operations.input.write import DEFAULT_COMMIT
 from lancetable.operations.results import Done, VersionResult
 from lancetable.operations.rows.move_rows import SPILL
-from lancetable.operations.run.runner import THREADS, Runner
-from lancetable.operations.run.steps import own_files
+from lancetable.operations.run.runner import THREADS, Runner, own_files
 from lancetable.store.copy import share_object
 
 PUBLISHED = "lancetable.published"

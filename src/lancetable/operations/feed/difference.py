@@ -27,7 +27,7 @@ from lancetable.format.manifest.flags import Feature
 from lancetable.fragment.files import DataFiles
 from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.projection import LAST_UPDATED_AT, ROW_ID
-from lancetable.operations.feed.columns import Link, has_other_values, have_same_columns
+from lancetable.operations.feed.task import Link, has_other_values, have_same_columns
 
 Ids = npt.NDArray[np.uint64]
 
