@@ -62,7 +62,7 @@ def test_a_table_that_is_made_again_while_rows_are_rewritten(tmp_path: Path) -> 
     shutil.copytree(tmp_path / "aside" / "data", tmp_path / "t" / "data")
     new = make_base(tmp_path / "other")
     shutil.copytree(tmp_path / "other", tmp_path / "t", dirs_exist_ok=True)
-    with pytest.raises(ConflictError, match="made again"):
+    with pytest.raises(ConflictError, match="created again"):
         run_plan(plan)
     assert state(lt.open_table(tmp_path / "t")) == state(new)
 

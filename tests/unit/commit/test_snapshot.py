@@ -72,7 +72,7 @@ def test_a_path_that_leaves_its_base(path, base_id):
 
 
 def test_a_base_that_is_not_listed():
-    with pytest.raises(CorruptError, match="base path 3 is not listed, known are: 0"):
+    with pytest.raises(CorruptError, match="base path 3 is not listed; listed are: 0"):
         snapshot(BasePath(0, None, "/b", is_dataset_root=True)).data_file_place(
             DataFile("a", (0,), base_id=3)
         )
