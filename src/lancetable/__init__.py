@@ -34,7 +34,7 @@ _HOMES = {
     "FileNotFoundInStoreError": "errors",
     "FunctionOptions": "operations.columns.add",
     "History": "commit.history.history",
-    "HistoryEntry": "commit.history.entry",
+    "HistoryEntry": "commit.history.history",
     "IndexInfo": "table.indices",
     "InputError": "errors",
     "KeyValueManifests": "store.manifests",

@@ -1,6 +1,6 @@
 from lancetable.commit.history.difference import Difference as Difference
-from lancetable.commit.history.entry import HistoryEntry as HistoryEntry
 from lancetable.commit.history.history import History as History
+from lancetable.commit.history.history import HistoryEntry as HistoryEntry
 from lancetable.commit.options import CommitOptions as CommitOptions
 from lancetable.commit.refs import BranchInfo as BranchInfo
 from lancetable.commit.refs import TagInfo as TagInfo

@@ -7,7 +7,7 @@
 
 from dataclasses import dataclass
 
-from lancetable.commit.branch.cloning import begin, clone_of
+from lancetable.commit.branch.branching import begin, clone_of
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import listed
 from lancetable.errors import ExistsError

@@ -32,8 +32,7 @@ from typing import Any, TypeVar
 from lancetable.commit.committer import commit
 from lancetable.commit.leases import writing
 from lancetable.commit.loop.newer_versions import check_follows
-from lancetable.commit.loop.rounds import LOG
-from lancetable.commit.options import CommitOptions
+from lancetable.commit.options import LOG, CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Operation
 from lancetable.commit.versions import load

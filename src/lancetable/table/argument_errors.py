@@ -24,7 +24,7 @@ NAMES = {
     "BlobFile": "lancetable.fragment.blobs",
     "Blobs": "lancetable.format.schema.model",
     "ColumnsArgument": "lancetable.scan.request",
-    "CommitLock": "lancetable.commit.location.commit_lock",
+    "CommitLock": "lancetable.commit.location.locate",
     "CommitOptions": "lancetable.commit.options",
     "Expression": "lancetable.expression",
     "Fragment": "lancetable.format.manifest.model",

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lancetable.commit import refs
-from lancetable.commit.apply.fragment_ids import find_fragments
+from lancetable.commit.apply.derived_fields import find_fragments
 from lancetable.commit.committer import commit
 from lancetable.commit.conflicts import Conflicting, Facts, judge
 from lancetable.commit.history.history import transactions_after

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lancetable.commit import refs
-from lancetable.commit.apply.derived_fields import next_fragment_id
-from lancetable.commit.apply.fragment_ids import have_same_ids
+from lancetable.commit.apply.derived_fields import have_same_ids, next_fragment_id
 from lancetable.commit.committer import commit
 from lancetable.commit.history.effects import NOTHING, Effect, effect_of
 from lancetable.commit.options import CommitOptions

@@ -25,8 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from lancetable.commit.apply.derived_fields import next_fragment_id
-from lancetable.commit.apply.fragment_ids import find_fragments, shared_ids
+from lancetable.commit.apply.derived_fields import find_fragments, next_fragment_id, shared_ids
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import (
     Append,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancetable.commit.apply.fragment_ids import shared_ids
+from lancetable.commit.apply.derived_fields import shared_ids
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.errors import CorruptError, LanceTableError
 from lancetable.format.manifest import DataFile, Fragment

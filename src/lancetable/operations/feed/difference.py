@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lancetable.commit import transaction as op
-from lancetable.commit.apply.fragment_ids import find_fragments, fragment_ids, have_same_ids
+from lancetable.commit.apply.derived_fields import find_fragments, fragment_ids, have_same_ids
 from lancetable.commit.apply.lineage import matched_offsets
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import CorruptError, UnsupportedError
