@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 import lancetable as lt
-from lancetable.store.objects import KEPT
+from lancetable.store.cloud.objects import KEPT
 from tests.servers import moto
 from tests.servers.places import Place
 from tests.servers.proxy import proxy

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from lancetable.commit.rules.keys import _BLOCK, _BLOCK_BYTES, BLOCKS, MOST_EXACT, _place
+from lancetable.commit.rules.rows import _BLOCK, _BLOCK_BYTES, BLOCKS, MOST_EXACT, _place
 from lancetable.commit.transaction import BloomFilter, ExactKeys, KeyFilter
 
 _ITEMS_PER_BLOCK = 8

@@ -1,6 +1,6 @@
 from lancetable.commit.history.difference import Difference as Difference
-from lancetable.commit.history.entry import HistoryEntry as HistoryEntry
 from lancetable.commit.history.history import History as History
+from lancetable.commit.history.history import HistoryEntry as HistoryEntry
 from lancetable.commit.options import CommitOptions as CommitOptions
 from lancetable.commit.refs import BranchInfo as BranchInfo
 from lancetable.commit.refs import TagInfo as TagInfo
@@ -43,6 +43,7 @@ from lancetable.operations.compact.options import CompactOptions as CompactOptio
 from lancetable.operations.compact.options import CompactResult as CompactResult
 from lancetable.operations.feed.feed import Changes as Changes
 from lancetable.operations.feed.task import ChangeTask as ChangeTask
+from lancetable.operations.prepared_transaction import NewFragments as NewFragments
 from lancetable.operations.prepared_transaction import PreparedTransaction as PreparedTransaction
 from lancetable.operations.results import CastNote as CastNote
 from lancetable.operations.results import ColumnsResult as ColumnsResult
@@ -51,7 +52,6 @@ from lancetable.operations.results import MergeResult as MergeResult
 from lancetable.operations.results import UpdateResult as UpdateResult
 from lancetable.operations.results import WriteResult as WriteResult
 from lancetable.operations.row_ids import RowIdsResult as RowIdsResult
-from lancetable.operations.uncommitted import NewFragments as NewFragments
 from lancetable.scan.request import ScanOptions as ScanOptions
 from lancetable.store import Durability as Durability
 from lancetable.store.dynamodb import DynamoManifests as DynamoManifests

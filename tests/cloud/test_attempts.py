@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.store.objects import ObjectStore
+from lancetable.store.cloud.objects import ObjectStore
 from tests.servers.places import Place
 from tests.servers.proxy import Harm, Proxy
 

@@ -10,7 +10,7 @@ import pytest
 
 import lancetable as lt
 from lancetable.store import ByteRange
-from lancetable.store.cache import BLOCK, CachedFile, DiskCache
+from lancetable.store.cloud.cache import BLOCK, CachedFile, DiskCache
 from tests.servers.places import Place
 from tests.servers.proxy import Proxy
 from tests.unmapped import CountingFile

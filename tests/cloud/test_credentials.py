@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.store.credentials import Asked, named_provider
-from lancetable.store.settings import Service
+from lancetable.store.cloud.credentials import Asked, named_provider
+from lancetable.store.cloud.settings import Service
 from tests.servers.moto import Moto
 from tests.servers.places import Place
 

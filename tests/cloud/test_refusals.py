@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.store.settings import Service, settle
+from lancetable.store.cloud.settings import Service, settle
 from tests.servers.moto import Moto
 from tests.servers.places import Place
 from tests.servers.proxy import Proxy, proxy

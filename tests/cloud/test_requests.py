@@ -13,8 +13,8 @@ import pytest
 import lancetable as lt
 from lancetable.commit.versions import load
 from lancetable.store import ByteRange, Store
-from lancetable.store.fetch import fetch_ranges
-from lancetable.store.settings import Limits
+from lancetable.store.cloud.fetch import fetch_ranges
+from lancetable.store.cloud.settings import Limits
 from lancetable.store.wrap import WrappedStore
 from tests.servers.moto import Moto
 from tests.servers.places import Place

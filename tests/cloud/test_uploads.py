@@ -7,8 +7,8 @@ import pytest
 
 import lancetable as lt
 from lancetable.store import Store
-from lancetable.store.settings import MiB
-from lancetable.store.upload import Upload
+from lancetable.store.cloud.settings import MiB
+from lancetable.store.cloud.upload import Upload
 from tests.servers.places import Place
 from tests.servers.proxy import Choose, Harm, Proxy
 from tests.servers.s3 import S3Server

@@ -46,7 +46,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         return LocalStore(str(tmp_path))
 
     if request.param == "local, staged":
-        monkeypatch.setattr("lancetable.store.atomic_create._NAMELESS", 0)
+        monkeypatch.setattr("lancetable.store.new_file._NAMELESS", 0)
     if request.param.startswith("local"):
         return local
     if request.param == "memory":

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.store import TableLocation, atomic_create
+from lancetable.store import TableLocation, new_file
 from tests.acts import ACTS, make_base, rows_from
 from tests.crash.aftermath import check_whole, files_below, state
 
@@ -257,7 +257,7 @@ def test_a_file_system_that_can_name_nothing_safely_is_refused(
     table: lt.Table, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither links nor a rename that does not replace: an error, the table as it was."""
-    monkeypatch.setattr("lancetable.store.atomic_create._rename", lambda *_: errno.EINVAL)
+    monkeypatch.setattr("lancetable.store.new_file._rename", lambda *_: errno.EINVAL)
     folder = Path(table.uri)
     before, rows, version = files_below(folder), state(table), table.version
     with pytest.raises(lt.StoreError, match="neither hard links nor a rename"):
@@ -271,7 +271,7 @@ def test_a_file_system_that_can_name_nothing_safely_is_refused(
 def test_a_new_table_is_refused_where_nothing_can_be_named_safely(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lancetable.store.atomic_create._rename", lambda *_: errno.ENOSYS)
+    monkeypatch.setattr("lancetable.store.new_file._rename", lambda *_: errno.ENOSYS)
     with pytest.raises(lt.StoreError, match="put the table on another file system"):
         lt.create_table(tmp_path / "t", rows_from(0, 5))
     assert files_below(tmp_path) == set()
@@ -287,7 +287,7 @@ def test_without_hard_links_a_writer_dies_while_it_commits(
 ) -> None:
     """Dead at any step of a commit: the table opens, and the next writer goes on."""
     rows, version = state(table), table.version
-    real_writev, real_unlink, real_rename = os.writev, os.unlink, atomic_create._rename
+    real_writev, real_unlink, real_rename = os.writev, os.unlink, new_file._rename
     deaths = made = 0
     for calls in range(8):
         left = [calls]
@@ -315,7 +315,7 @@ def test_without_hard_links_a_writer_dies_while_it_commits(
         with monkeypatch.context() as patch:
             patch.setattr("lancetable.store.local.os.writev", writev)
             patch.setattr("lancetable.store.local.os.unlink", unlink)
-            patch.setattr("lancetable.store.atomic_create._rename", renamed)
+            patch.setattr("lancetable.store.new_file._rename", renamed)
             try:
                 lt.open_table(table.uri).config.update({"k": str(calls)})
             except Death:
@@ -328,11 +328,11 @@ def test_without_hard_links_a_writer_dies_while_it_commits(
         version = again.version
     # Transaction, manifest without a name and under another, before its own name and after it;
     # then it is alive to the end.
-    without_a_name = 1 if atomic_create._NAMELESS else 0
+    without_a_name = 1 if new_file._NAMELESS else 0
     assert (deaths, made) == (4 + without_a_name, 8 - 3 - without_a_name)
 
 
-@pytest.mark.skipif(not atomic_create._NAMELESS, reason="this system has no files without a name")
+@pytest.mark.skipif(not new_file._NAMELESS, reason="this system has no files without a name")
 def test_a_writer_that_dies_before_the_name_leaves_no_manifest(
     table: lt.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,7 +343,7 @@ def test_a_writer_that_dies_before_the_name_leaves_no_manifest(
         raise Death
 
     with monkeypatch.context() as patch:
-        patch.setattr("lancetable.store.atomic_create.os.link", die)
+        patch.setattr("lancetable.store.new_file.os.link", die)
         with pytest.raises(Death):
             table.append(rows_from(100, 1))
     assert files_below(versions) == before
@@ -365,7 +365,7 @@ def test_the_system_fails_after_the_name_was_given(
 
     version = table.version
     with monkeypatch.context() as patch:
-        patch.setattr("lancetable.store.atomic_create.os.link", linked_and_failed)
+        patch.setattr("lancetable.store.new_file.os.link", linked_and_failed)
         ACTS[name].run(table, USUAL)
     assert len(calls) == 1
     assert table.version == version + 1
@@ -376,7 +376,7 @@ def test_the_system_fails_after_the_name_was_given(
 def test_a_system_without_nameless_files(
     table: lt.Table, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lancetable.store.atomic_create._NAMELESS", 0)
+    monkeypatch.setattr("lancetable.store.new_file._NAMELESS", 0)
     version = table.version
     ACTS[name].run(table, USUAL)
     again = check_whole(TableLocation(table.uri))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import lancetable as lt
-from lancetable.store import TableLocation, atomic_create
+from lancetable.store import TableLocation, new_file
 from tests.acts import ACTS, make_base
 from tests.crash.aftermath import check_whole, state
 from tests.crash.misled import Fault
@@ -38,12 +38,12 @@ def _link(patch: pytest.MonkeyPatch, fault: Fault) -> None:
 
 
 def _staged_link(patch: pytest.MonkeyPatch, fault: Fault) -> None:
-    patch.setattr(atomic_create, "_NAMELESS", 0)
+    patch.setattr(new_file, "_NAMELESS", 0)
     _link(patch, fault)
 
 
 def _rename(patch: pytest.MonkeyPatch, fault: Fault) -> None:
-    real = atomic_create._rename
+    real = new_file._rename
 
     def without_links(*_: Any, **__: Any) -> None:
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
@@ -58,9 +58,9 @@ def _rename(patch: pytest.MonkeyPatch, fault: Fault) -> None:
             return cause.errno or errno.EIO
         return 0
 
-    patch.setattr(atomic_create, "_NAMELESS", 0)
+    patch.setattr(new_file, "_NAMELESS", 0)
     patch.setattr(os, "link", without_links)
-    patch.setattr(atomic_create, "_rename", rename)
+    patch.setattr(new_file, "_rename", rename)
 
 
 def _open(patch: pytest.MonkeyPatch, fault: Fault) -> None:

@@ -83,7 +83,7 @@ def test_rows_meet_in_a_shuffle(spark, table, path, core):
     core.columns.add(pa.Table.from_pylist(other(KEYS), STORED), on=["id"])
     assert rows(path) == rows(core.uri)
     assert lancetable.open_table(path).schema == core.schema
-    assert lancetable.open_table(path).check("data").is_ok
+    assert lancetable.open_table(path).maintenance.check(level="data").is_ok
     # No row of the second fragment has a match, and columns of nulls need no file.
     assert [len(one.files) for one in lancetable.open_table(path).fragments] == [2, 1, 2, 2]
 

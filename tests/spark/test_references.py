@@ -198,7 +198,7 @@ def test_damage_is_found_and_left_out(table, path, tmp_path):
     assert lancetable.open_table(path).version == 4
     (done,) = table.repair(dryRun=False).collect()
     assert (done["isDryRun"], done["version"]) == (False, 5)
-    lancetable.open_table(other).repair().execute()
+    lancetable.open_table(other).maintenance.repair().execute()
     assert rows(path) == rows(other) == [(n, f"n{n}") for n in range(5, 10)]
 
 

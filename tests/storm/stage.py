@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
+from lancetable.store.cloud.settings import MiB
 from lancetable.store.dynamodb import DynamoManifests
 from lancetable.store.manifests import KeyValueManifests
-from lancetable.store.settings import MiB
 from lancetable.store.sqlite import SqliteManifests
 from tests.contracts.test_manifest_store import Pairs
 from tests.servers.fixtures import bucket_of

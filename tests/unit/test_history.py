@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.commit.history.entry import HistoryEntry
+from lancetable.commit.history.history import HistoryEntry
 from lancetable.errors import CorruptError, InputError
 from tests.acts import rows_from
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from lancetable.commit.apply.fragment_ids import find_fragments
+from lancetable.commit.apply.derived_fields import find_fragments
 from lancetable.commit.apply.manifest import State
 from lancetable.commit.codec.encode import encode_transaction
 from lancetable.commit.conflicts import Compatible, Conflicting, Facts, Rebased, judge
@@ -28,8 +28,7 @@ from lancetable.commit.loop.newer_versions import (
     scheme_of,
 )
 from lancetable.commit.loop.rebase import Rebase, check_same_fragments, merge_deletions
-from lancetable.commit.loop.rounds import Rounds
-from lancetable.commit.options import CommitOptions, CommitResult, CreateMode
+from lancetable.commit.options import CommitOptions, CommitResult, CreateMode, Rounds
 from lancetable.commit.outcome import Creation, unknown_outcome
 from lancetable.commit.publish import (
     discard,

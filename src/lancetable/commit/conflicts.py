@@ -15,7 +15,7 @@ Inserted keys are compared whether a primary key is declared or not.
 from typing import assert_never
 
 from lancetable.commit import transaction as op
-from lancetable.commit.rules import indices, rows, table
+from lancetable.commit.rules import rows, table
 from lancetable.commit.rules.verdicts import (
     FINE,
     Compatible,
@@ -56,7 +56,7 @@ def judge(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
         case op.Overwrite():
             return table.for_overwrite(own, other)
         case op.CreateIndex():
-            return indices.for_index(own, other)
+            return rows.for_index(own, other)
         case op.Rewrite():
             return rows.for_rewrite(own, other, facts)
         case op.Merge():
@@ -74,7 +74,7 @@ def judge(  # noqa: C901, PLR0911, PLR0912 - one branch for each operation
         case op.DataReplacement():
             return rows.for_replacement(own, other)
         case op.UpdateMemWalState():
-            return indices.for_log(own, other)
+            return rows.for_log(own, other)
         case op.UpdateBases():
             return table.for_bases(own, other)
         case _:

@@ -11,12 +11,13 @@ has to be tried again after every other change of the data; files that still fit
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.fragment.writer import WriteOptions
-from lancetable.operations.input.file_version import check_stored, next_field_id
-from lancetable.operations.input.grow import grown
+from lancetable.operations.input.prepare import grown
 from lancetable.operations.input.write import (
     DEFAULT_COMMIT,
     DEFAULT_WRITE,
+    check_stored,
     keep_or_remove,
+    next_field_id,
     pending_rows,
 )
 from lancetable.operations.results import Done, WriteResult

@@ -7,15 +7,14 @@
 
 from dataclasses import dataclass
 
-from lancetable.commit.branch.cloning import begin, clone_of
+from lancetable.commit.branch.branching import begin, clone_of
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import listed
 from lancetable.errors import ExistsError
 from lancetable.format.manifest.codec import live_rows
 from lancetable.operations.branch.copy_files import all_journeys, bring
 from lancetable.operations.results import Done, VersionResult
-from lancetable.operations.run.runner import THREADS, Runner
-from lancetable.operations.run.steps import own_files
+from lancetable.operations.run.runner import THREADS, Runner, own_files
 from lancetable.store import TableLocation
 from lancetable.store.copy import copy_object
 

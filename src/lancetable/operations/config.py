@@ -1,18 +1,26 @@
-"""Config: settings of a table, and notes about it, its schema and its columns.
+"""Config: settings of a table, notes about it, its schema and its columns, and its bases.
 
 1. Name the keys to set, and with ``None`` those to remove.
 2. Commit them; writers of other keys do not disturb each other.
+
+Bases are further folders that hold data files of a table, such as other disks:
+
+1. Check that the folders are named once, and make their paths absolute.
+2. Commit an UpdateBases; they get the next ids.
+Rows go there when a write names them. Deletion files, and columns written later, stay with the
+table itself. The manifest holds the paths, so the folders must not move.
 """
 
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from lancetable.commit.apply.metadata import updated
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
-from lancetable.commit.transaction import MapUpdate, UpdateConfig
+from lancetable.commit.transaction import MapUpdate, UpdateBases, UpdateConfig
 from lancetable.errors import InputError, SchemaError
 from lancetable.format.encoding.build.field_options import knobs_of
+from lancetable.format.manifest import BasePath
 from lancetable.format.schema.model import (
     BLOB_KEY,
     EXTENSION_METADATA,
@@ -24,6 +32,10 @@ from lancetable.format.schema.project import resolve
 from lancetable.operations.input.write import DEFAULT_COMMIT
 from lancetable.operations.results import Done, WriteResult
 from lancetable.operations.retry import write_version
+from lancetable.store import TableLocation
+
+if TYPE_CHECKING:
+    from os import PathLike
 
 
 def map_update(entries: Mapping[str, str | None], *, replace: bool = False) -> MapUpdate:
@@ -86,3 +98,39 @@ def configure(
         CommitError: it did not become a version.
     """
     return write_version(snapshot, describe, commit)
+
+
+Folders = Mapping[str, "str | PathLike[str]"]
+
+
+def base_paths(
+    location: TableLocation, folders: Folders, first_id: int = 0
+) -> tuple[BasePath, ...]:
+    """Return the base paths of named folders; an id of 0 is given when they are committed.
+
+    Raises:
+        InputError: two names refer to one folder.
+    """
+    made: list[BasePath] = []
+    for name, folder in folders.items():
+        path = location.elsewhere(str(folder)).open().root
+        if not name or any(base.path == path for base in made):
+            raise InputError(f"base {name!r} needs a name and a folder of its own, not {path!r}")
+        id_ = first_id + len(made) if first_id else 0
+        made.append(BasePath(id_, name, path, is_dataset_root=False))
+    return tuple(made)
+
+
+def add_bases(
+    snapshot: Snapshot, folders: Folders, *, commit: CommitOptions = DEFAULT_COMMIT
+) -> Done[WriteResult]:
+    """Add folders for data files to a table.
+
+    Raises:
+        InputError: a name or a folder is in use.
+        CommitError: it did not become a version.
+    """
+    bases = base_paths(snapshot.location, folders)
+    if not bases:
+        raise InputError("name at least one folder")
+    return write_version(snapshot, lambda _: UpdateBases(bases), commit)

@@ -21,12 +21,12 @@ from lancetable.errors import ConflictError, ExistsError, InputError, TableNotFo
 from lancetable.format.manifest import BasePath
 from lancetable.format.manifest.flags import Feature
 from lancetable.fragment.writer import WriteOptions, remove_fragments
-from lancetable.operations.input.file_version import replaced_version
 from lancetable.operations.input.prepare import Prepared, prepare
 from lancetable.operations.input.write import (
     DEFAULT_COMMIT,
     DEFAULT_WRITE,
     keep_or_remove,
+    replaced_version,
     write_source,
     write_target,
 )

@@ -16,25 +16,26 @@ from lancetable.commit.transaction import Delete, Overwrite
 from lancetable.expression import Expression, to_sql
 from lancetable.format.manifest.codec import live_rows
 from lancetable.fragment.writer import WriteOptions
-from lancetable.operations.input.file_version import next_field_id, replaced_version
 from lancetable.operations.input.prepare import prepare_replacement
 from lancetable.operations.input.write import (
     DEFAULT_COMMIT,
     DEFAULT_WRITE,
     keep_or_remove,
+    next_field_id,
     pending_rows,
+    replaced_version,
     write_source,
     write_target,
 )
 from lancetable.operations.results import ChangeOptions, Done, WriteResult
 from lancetable.operations.retry import repeat, write_version
-from lancetable.operations.rows.find_rows import plan_find
-from lancetable.operations.rows.new_fragments import commit_replacing
-from lancetable.operations.rows.unmatched import (
+from lancetable.operations.rows.find_rows import (
     find_unmatched,
+    plan_find,
     refuse_system_columns,
     refuse_unmatched,
 )
+from lancetable.operations.rows.new_fragments import commit_replacing
 from lancetable.operations.run.runner import THREADS, Runner
 
 if TYPE_CHECKING:

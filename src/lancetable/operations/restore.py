@@ -4,9 +4,8 @@
 2. The versions in between stay, and ids of fragments and rows go on counting.
 """
 
-from lancetable.commit.numbered import check_number
 from lancetable.commit.options import CommitOptions
-from lancetable.commit.snapshot import Snapshot
+from lancetable.commit.snapshot import Snapshot, check_number
 from lancetable.commit.transaction import Restore
 from lancetable.format.manifest.codec import live_rows
 from lancetable.operations.input.write import DEFAULT_COMMIT

@@ -42,10 +42,9 @@ from lancetable.operations.rows.move_rows import (
     target_of,
     write_labelled,
 )
-from lancetable.operations.rows.parts import part_of
-from lancetable.operations.rows.rowset import RowSet
+from lancetable.operations.rows.parts import RowSet, part_of
 from lancetable.operations.run.memory import give_back
-from lancetable.operations.run.steps import run_steps
+from lancetable.operations.run.runner import run_steps
 from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanRequest, Where, parse_where
 

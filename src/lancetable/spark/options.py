@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from lancetable.commit.location.locate import locate
-from lancetable.commit.versions.as_of import parse_time
+from lancetable.commit.versions.listing import parse_time
 from lancetable.errors import InputError
 from lancetable.spark.type_names import parse_hints
 from lancetable.spark.version_id import VersionId

@@ -3,12 +3,20 @@
 Rarely used parts, such as ``copy`` and ``manifests``, are imported from their own modules.
 """
 
-from lancetable.store.base import Bytes, Credentials, Entry, ReadableFile, Store, WritableFile
+from lancetable.store.base import (
+    ByteRange,
+    Bytes,
+    Credentials,
+    Entry,
+    ReadableFile,
+    Store,
+    WritableFile,
+    merge_neighbours,
+    spread,
+)
 from lancetable.store.local import Durability, LocalStore
 from lancetable.store.location import TableLocation
 from lancetable.store.opened import MemoryFile, check_size, mapped_file, will_need
-from lancetable.store.parallel import spread
-from lancetable.store.ranges import ByteRange, merge_neighbours
 
 __all__ = [
     "ByteRange",

@@ -1,4 +1,4 @@
-"""Decide which places outside its root a table may refer to.
+"""Decide which places outside its root a table may refer to, and check links below the root.
 
 A manifest names places: base paths, and the addresses of external blobs. The writer of the table
 chose them, so they are followed only where that cannot leak data or credentials:
@@ -17,11 +17,17 @@ gives the bytes of any file, so a local one outside the root must be allowed. ``
 addresses, each with everything below it, ``"*"`` all of them. ``confine="root"`` is for services
 that open untrusted tables. Both are arguments or storage options; when they are not given, the
 environment variables ``LANCETABLE_ALLOW`` and ``LANCETABLE_CONFINE`` apply.
+
+The root itself may be reached through links: its address was chosen by the user. Links below it
+were made by the writer of the table, so they are followed, for reading as for writing, only to a
+place that is allowed by name. Folders are checked once per store for reading, and each time for
+writing.
 """
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from lancetable.errors import InputError
 
@@ -126,3 +132,63 @@ def refusal(uri: str, what: str) -> InputError:
         f"it by name: open_table(..., allow=[{uri!r}]), the storage option 'allow', or the "
         "variable LANCETABLE_ALLOW"
     )
+
+
+Paths: TypeAlias = Callable[[], Sequence[str]]
+"""Returns the folders that links may point to; called only when a table has links."""
+
+
+class Confined:
+    """The folders below the root of a table.
+
+    ``below`` is the path from that root to the root of the store, which for a branch is a folder of
+    the table.
+    """
+
+    __slots__ = ("_allowed", "_below", "_checked", "_root")
+
+    def __init__(self, root: str, below: str = "", allowed: Paths | None = None) -> None:
+        self._root = root
+        self._below = below
+        self._allowed = allowed
+        self._checked: set[str] = set()
+
+    def check(self, folder: str, *, anew: bool = False) -> None:
+        """Check that the path of a folder has no links except to allowed places.
+
+        ``anew`` repeats the check for a folder that passed, as it may have been replaced since.
+
+        Raises:
+            InputError: a part of its path is a link to a place that is not allowed by name.
+        """
+        if not anew and folder in self._checked:
+            return
+        path = self._root
+        for part in f"{self._below}/{folder}".split("/"):
+            if not part:
+                continue
+            path = f"{path}/{part}"
+            try:
+                status = os.lstat(path)
+            except (OSError, ValueError):
+                # It does not exist yet, or using it raises its own error.
+                return
+            if stat.S_ISLNK(status.st_mode):
+                self.target(path)
+        self._checked.add(folder)
+
+    def target(self, link: str) -> str:
+        """Return the target of a link.
+
+        Raises:
+            InputError: the target is not allowed by name.
+        """
+        real = os.path.realpath(link)
+        for allowed in self._allowed() if self._allowed else ():
+            place = os.path.realpath(allowed)
+            if real == place or real.startswith(f"{place.rstrip('/')}/"):
+                return real
+        raise InputError(
+            f"{link}: this link leads to {real!r} and is not followed, as links below the root of "
+            f"a table may lead anywhere; if you trust it, open the table with allow=[{real!r}]"
+        )

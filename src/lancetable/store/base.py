@@ -1,10 +1,74 @@
-"""Protocols of stores and files that the rest of the library relies on."""
+"""Protocols of stores and files, byte ranges, and requests in parallel."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from lancetable.errors import CorruptError
-from lancetable.store.ranges import ByteRange
+
+
+class ByteRange(NamedTuple):
+    """The bytes ``[start, stop)`` of one file."""
+
+    start: int
+    stop: int
+
+
+def merge_neighbours(
+    ranges: Sequence[ByteRange], *, gap: int, most: int | None = None
+) -> list[ByteRange]:
+    """Return few ranges that cover all given ones, bridging holes of up to ``gap`` bytes.
+
+    A hole is not bridged when that would make a range of more than ``most`` bytes.
+    """
+    merged: list[ByteRange] = []
+    for wanted in sorted(ranges):
+        last = merged[-1] if merged else None
+        if last is None or not _belongs(last, wanted, gap, most):
+            merged.append(wanted)
+        else:
+            merged[-1] = ByteRange(last.start, max(last.stop, wanted.stop))
+    return merged
+
+
+def _belongs(last: ByteRange, wanted: ByteRange, gap: int, most: int | None) -> bool:
+    if wanted.start <= last.stop:
+        return True
+    if wanted.start > last.stop + gap:
+        return False
+    return most is None or wanted.stop - last.start <= most
+
+
+def divide(range_: ByteRange, most: int) -> list[ByteRange]:
+    """Cut a range into equal pieces of at most ``most`` bytes."""
+    size = range_.stop - range_.start
+    pieces = max(-(-size // most), 1)
+    each = -(-size // pieces)
+    starts = range(range_.start, range_.stop, max(each, 1)) if size else [range_.start]
+    return [ByteRange(start, min(start + each, range_.stop)) for start in starts]
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def spread(work: Callable[[Item], Result], items: Iterable[Item], width: int) -> list[Result]:
+    """Return the results of all items in order, with up to ``width`` of them under way.
+
+    After an error no further item is begun.
+    """
+    given = list(items)
+    if width < 2 or len(given) < 2:
+        return [work(item) for item in given]
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - opening a table waits
+
+    with ThreadPoolExecutor(min(width, len(given)), "lancetable-spread") as pool:
+        futures = [pool.submit(work, item) for item in given]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 Credentials: TypeAlias = Callable[[], Mapping[str, Any]]

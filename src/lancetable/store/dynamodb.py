@@ -23,9 +23,9 @@ from typing import Any
 
 from lancetable.errors import ExistsError, InputError, StoreError
 from lancetable.store.base import Credentials
+from lancetable.store.cloud.errors import quoted
+from lancetable.store.cloud.settings import PROVIDER, Service, settle
 from lancetable.store.manifests import ManifestEntry
-from lancetable.store.secrets import quoted
-from lancetable.store.settings import PROVIDER, Service, settle
 
 COMMITTER = "lancetable"
 _ABSENT = "attribute_not_exists(base_uri) AND attribute_not_exists(version)"
@@ -189,7 +189,7 @@ def _made(options: Mapping[str, str], credentials: Credentials | None) -> Any:  
         retries = _RETRIES
     session = boto3.Session()
     if credentials is None and PROVIDER in named:
-        from lancetable.store.credentials import named_provider  # noqa: PLC0415
+        from lancetable.store.cloud.credentials import named_provider  # noqa: PLC0415
 
         credentials = named_provider(named[PROVIDER])
     keys: dict[str, str | None] = {}
@@ -222,7 +222,7 @@ def _refreshing(credentials: Credentials) -> Any:  # noqa: ANN401
     from botocore.credentials import RefreshableCredentials  # noqa: PLC0415
     from botocore.session import get_session  # noqa: PLC0415
 
-    from lancetable.store.credentials import Asked  # noqa: PLC0415
+    from lancetable.store.cloud.credentials import Asked  # noqa: PLC0415
 
     asked = Asked(credentials, Service.S3)
 

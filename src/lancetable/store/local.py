@@ -19,14 +19,16 @@ from collections.abc import Iterator
 from enum import Enum
 
 from lancetable.errors import CorruptError, InputError, ShortageError, StoreError
-from lancetable.store.atomic_create import NotNamedError, create_if_absent, name_if_absent
+from lancetable.store.access import Confined
 from lancetable.store.base import Entry, ReadableFile, WritableFile, too_large
-from lancetable.store.confined import Confined
 from lancetable.store.new_file import (
     SAFELY,
     LocalFile,
+    NotNamedError,
+    create_if_absent,
     create_new,
     failure,
+    name_if_absent,
     remove,
     sync_folder,
     taken,

@@ -9,6 +9,7 @@ from lancetable.store.access import (
     EVERYTHING,
     FILE,
     Access,
+    Confined,
     Place,
     access_from,
     is_allowed,
@@ -16,7 +17,6 @@ from lancetable.store.access import (
     refusal,
 )
 from lancetable.store.base import Credentials, Store
-from lancetable.store.confined import Confined
 from lancetable.store.local import Durability, LocalStore
 from lancetable.store.opened import LOCAL_READS, checked_reads
 
@@ -53,7 +53,7 @@ class TableLocation:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        from lancetable.store.secrets import hide_secrets  # noqa: PLC0415 - seldom needed
+        from lancetable.store.cloud.errors import hide_secrets  # noqa: PLC0415 - seldom needed
 
         return f"{type(self).__name__}({hide_secrets(self.uri)!r})"
 
@@ -77,7 +77,7 @@ class TableLocation:
         if path is not None:
             return self._local(path)
         # Imported lazily: only object stores need a client.
-        from lancetable.store.objects import ObjectStore  # noqa: PLC0415
+        from lancetable.store.cloud.objects import ObjectStore  # noqa: PLC0415
 
         return ObjectStore(self.uri, self.options, self.credentials)
 
@@ -132,7 +132,7 @@ class TableLocation:
             own, other = _place(self.uri, self.options), _place(uri, self.options)
             is_shared = own.is_local or own.has_credentials_of(other)
             if not is_shared and not other.is_local:
-                from lancetable.store.settings import carried_over  # noqa: PLC0415 - seldom
+                from lancetable.store.cloud.settings import carried_over  # noqa: PLC0415 - seldom
 
                 credentials = None
                 options = carried_over(options, other.service, other.account)
@@ -165,8 +165,8 @@ def _place(uri: str, options: Mapping[str, str]) -> Place:
     path = _local_path(uri)
     if path is not None:
         return Place(FILE, "", "", local_parts(path))
-    from lancetable.store.address import parse_address  # noqa: PLC0415 - with a client only
-    from lancetable.store.settings import Service, account_of  # noqa: PLC0415
+    from lancetable.store.cloud.address import parse_address  # noqa: PLC0415 - with a client only
+    from lancetable.store.cloud.settings import Service, account_of  # noqa: PLC0415
 
     service, bucket, folder, account = parse_address(uri)
     if service is Service.AZURE:
@@ -189,7 +189,7 @@ def _local_path(uri: str) -> str | None:
         return None
     from urllib.parse import unquote_to_bytes  # noqa: PLC0415 - seldom needed
 
-    from lancetable.store.address import check_characters  # noqa: PLC0415
+    from lancetable.store.cloud.address import check_characters  # noqa: PLC0415
 
     check_characters(uri)
     host, slash, path = rest.partition("/")

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from lancetable.errors import CorruptError, InputError, StoreError
-from lancetable.store.base import ReadableFile
-from lancetable.store.ranges import ByteRange
+from lancetable.store.base import ByteRange, ReadableFile
 
 LOCAL_READS = "local_reads"
 AUTO, MAPPED, COPIED = "auto", "mapped", "copied"

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from lancetable.store.base import Bytes, Entry, ReadableFile, Store, WritableFile
-from lancetable.store.ranges import ByteRange
+from lancetable.store.base import ByteRange, Bytes, Entry, ReadableFile, Store, WritableFile
 
 if TYPE_CHECKING:
     from typing_extensions import override

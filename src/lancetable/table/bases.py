@@ -44,7 +44,7 @@ class Bases(Named["BasePath"]):
         Raises:
             InputError: a name or a folder is in use.
         """
-        from lancetable.operations.bases import add_bases
+        from lancetable.operations.config import add_bases
 
         handle = self._handle
         location = handle.location.allowing(*map(str, folders.values()))

@@ -151,7 +151,7 @@ class Columns:
             SchemaError: there is no such column, or it cannot have the type.
             InputError: a value would be lost.
         """
-        from lancetable.operations.columns.cast import cast_column
+        from lancetable.operations.columns.alter import cast_column
 
         return self._handle.change(
             lambda snapshot, options: cast_column(snapshot, name, type, options), commit

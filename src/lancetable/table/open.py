@@ -20,7 +20,7 @@ from lancetable.table.table import Table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lancetable.commit.location.commit_lock import CommitLock
+    from lancetable.commit.location.locate import CommitLock
     from lancetable.commit.options import CommitOptions
     from lancetable.fragment.progress import ProgressCallback
     from lancetable.operations.check.model import CheckResult
@@ -117,7 +117,7 @@ def create_table(  # noqa: PLR0913 - each has a default
         InputError: a value does not fit, or the data holds no rows.
     """
     from lancetable.commit.options import CommitOptions, CreateMode
-    from lancetable.operations.bases import base_paths
+    from lancetable.operations.config import base_paths
     from lancetable.operations.create import CreateOptions, create
 
     modes = {one.value: one for one in CreateMode}

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from lancetable.expression import Expression
     from lancetable.fragment.progress import ProgressCallback
     from lancetable.operations.compact.options import CompactResult
-    from lancetable.operations.merge.builder import MergeBuilder
-    from lancetable.operations.prepared_transaction import PreparedTransaction, Result
+    from lancetable.operations.merge.run import MergeBuilder
+    from lancetable.operations.prepared_transaction import NewFragments, PreparedTransaction, Result
     from lancetable.operations.results import DeleteResult, UpdateResult, WriteResult
     from lancetable.operations.run.runner import Runner
-    from lancetable.operations.uncommitted import NewFragments
     from lancetable.scan.request import Where
     from lancetable.table.columns import Columns
     from lancetable.table.indices import Indices
@@ -336,7 +335,7 @@ class Table(TableVersion):
 
         The value can be pickled, so that several processes write and one commits.
         """
-        from lancetable.operations.uncommitted import write_new_fragments
+        from lancetable.operations.prepared_transaction import write_new_fragments
 
         with writing(options) as write:
             return write_new_fragments(self._snapshot, data, write=write)
@@ -352,7 +351,7 @@ class Table(TableVersion):
 
         ``mode`` is ``append``, or ``overwrite`` to replace all rows.
         """
-        from lancetable.operations.uncommitted import NewFragments, commit_new_fragments
+        from lancetable.operations.prepared_transaction import NewFragments, commit_new_fragments
 
         if mode not in {"append", "overwrite"}:
             raise InputError(f"mode is {mode!r}; use 'append' or 'overwrite'")

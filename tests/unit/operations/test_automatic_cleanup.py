@@ -7,7 +7,7 @@ import pytest
 
 import lancetable as lt
 from lancetable.errors import InputError
-from lancetable.operations.cleanup.automatic import (
+from lancetable.operations.retry import (
     INTERVAL,
     OLDER_THAN,
     RETAIN_VERSIONS,

@@ -8,14 +8,13 @@ import pytest
 import lancetable
 from lancetable.errors import InputError
 from lancetable.operations.columns.add import add_computed_columns, add_joined_columns
-from lancetable.operations.columns.cast import cast_column
+from lancetable.operations.columns.alter import cast_column
 from lancetable.operations.columns.replace import replace_columns
 from lancetable.operations.delete import delete
 from lancetable.operations.merge.clauses import Act, Clause, When
 from lancetable.operations.merge.run import MergeOptions, merge
 from lancetable.operations.results import ChangeOptions
-from lancetable.operations.run.runner import Threads
-from lancetable.operations.run.steps import run_steps
+from lancetable.operations.run.runner import Threads, run_steps
 from lancetable.operations.update import update, update_columns
 
 

@@ -7,7 +7,7 @@ import lancetable
 from lancetable.commit.transaction import DataReplacement, Merge, Project, Update
 from lancetable.errors import ExpressionError, InputError, SchemaError
 from lancetable.operations.columns.add import FunctionOptions, add_computed_columns
-from lancetable.operations.columns.cast import cast_column
+from lancetable.operations.columns.alter import cast_column
 from tests.unit.operations.everywhere import fail_everywhere
 
 

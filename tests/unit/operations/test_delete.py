@@ -12,7 +12,7 @@ from lancetable.errors import ExpressionError
 from lancetable.operations.delete import delete
 from lancetable.operations.rows.find_rows import FindTask, find_rows, plan_find
 from lancetable.operations.rows.mark_deleted import mark_deleted, plan_mark
-from lancetable.operations.rows.rowset import RowSet
+from lancetable.operations.rows.parts import RowSet
 from tests.unit.operations.everywhere import fail_everywhere
 from tests.unit.operations.faults import FaultyStore
 

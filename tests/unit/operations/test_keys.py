@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancetable.commit.rules.keys import may_share
+from lancetable.commit.rules.rows import may_share
 from lancetable.commit.transaction import BloomFilter, ExactKeys
 from lancetable.operations.keys.join import index_keys
 from lancetable.operations.keys.keys import InsertedKeys, codes_of, comparable, key_hashes

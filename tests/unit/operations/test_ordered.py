@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lancetable.errors import InputError
 from lancetable.format.schema.types import schema_from_arrow
-from lancetable.operations.columns.ordered_columns import Addressed, OrderedMaker
+from lancetable.operations.columns.joined import Addressed, OrderedMaker
 
 FIELDS = schema_from_arrow(pa.schema([("x", pa.int32())])).fields
 

@@ -18,10 +18,10 @@ import lancetable
 from lancetable.errors import InputError, StoreError
 from lancetable.operations.keys import spill
 from lancetable.operations.keys.keys import comparable
-from lancetable.operations.keys.row_buffer import RowBuffer, kept_step, kept_type
+from lancetable.operations.keys.spill import RowBuffer, kept_step, kept_type
 from lancetable.operations.merge.clauses import Act, Clause, When
 from lancetable.operations.merge.run import MergeOptions, merge
-from lancetable.operations.rows.rowset import RowSet
+from lancetable.operations.rows.parts import RowSet
 from tests.unit.operations.everywhere import fail_everywhere
 
 

@@ -18,10 +18,9 @@ from lancetable.fragment.writer import (
     remove_fragments,
     write_fragments,
 )
-from lancetable.operations.input.file_version import needed_version
 from lancetable.operations.input.fit import fit
 from lancetable.operations.input.sources import read_source
-from lancetable.operations.input.write import WriteTask, write_part, write_source
+from lancetable.operations.input.write import WriteTask, needed_version, write_part, write_source
 from lancetable.operations.run.runner import Threads
 from lancetable.store.memory import MemoryStore
 

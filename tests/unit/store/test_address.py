@@ -8,8 +8,8 @@ import pytest
 
 import lancetable as lt
 from lancetable.store import TableLocation
-from lancetable.store.address import parse_address, written_address
-from lancetable.store.objects import ObjectStore
+from lancetable.store.cloud.address import parse_address, written_address
+from lancetable.store.cloud.objects import ObjectStore
 
 
 @pytest.mark.parametrize(

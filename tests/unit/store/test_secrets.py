@@ -5,13 +5,13 @@ import pickle
 import pytest
 
 import lancetable as lt
-from lancetable.store import TableLocation, client
+from lancetable.store import TableLocation
+from lancetable.store.cloud import client
+from lancetable.store.cloud.errors import Verb, hide_secrets, quoted, translated
+from lancetable.store.cloud.fetch import repeated
+from lancetable.store.cloud.objects import ObjectStore
+from lancetable.store.cloud.settings import Limits, Service, settle
 from lancetable.store.dynamodb import DynamoManifests
-from lancetable.store.errors import Verb, translated
-from lancetable.store.objects import ObjectStore
-from lancetable.store.repeat import repeated
-from lancetable.store.secrets import hide_secrets, quoted
-from lancetable.store.settings import Limits, Service, settle
 
 SECRET = "0sEcReT+value/x="
 

@@ -11,17 +11,24 @@ from typing import NamedTuple, assert_never
 
 from lancetable.commit import transaction as op
 from lancetable.commit.apply import coverage, lineage
-from lancetable.commit.apply.derived_fields import Stamp, finished, next_fragment_id
+from lancetable.commit.apply.derived_fields import (
+    Stamp,
+    find_fragments,
+    finished,
+    fragment_ids,
+    next_fragment_id,
+    shared_ids,
+)
 from lancetable.commit.apply.files import (
     check_data_format,
+    cloned,
     loses_columns,
+    restored,
     storage_version,
     tidy,
     with_bases,
     with_file,
 )
-from lancetable.commit.apply.fragment_ids import find_fragments, fragment_ids, shared_ids
-from lancetable.commit.apply.from_version import cloned, restored
 from lancetable.commit.apply.metadata import updated_config
 from lancetable.commit.blob_dataset import check_keeps_blobs, with_blob_dataset
 from lancetable.errors import InputError, UnsupportedError

@@ -1,4 +1,4 @@
-"""Create and delete branches.
+"""Create and delete branches, and create the first version of a clone.
 
 1. The first manifest of a branch is made in its own folder, a shallow clone of the version it
    begins with.
@@ -9,6 +9,9 @@ the work; deleting it, or a cleanup, removes the folder.
 A branch is deleted in the opposite order: a mark in its folder, its name, its manifests, its other
 files, the mark. A crash in between leaves a marked folder, which is emptied by creating or deleting
 the same branch again, or by a cleanup.
+
+The first manifest is created under a name that must not exist yet, so exactly one of several
+creators succeeds. It keeps the number of the version that it was made from.
 """
 
 import json
@@ -18,7 +21,7 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from lancetable.commit import refs
-from lancetable.commit.branch.cloning import begin, clone_of
+from lancetable.commit.apply.manifest import Context, apply
 from lancetable.commit.leases.records import LEASES
 from lancetable.commit.location.external import ExternalLocation, base_of
 from lancetable.commit.outcome import (
@@ -28,10 +31,10 @@ from lancetable.commit.outcome import (
     replace_object,
     unknown_outcome,
 )
-from lancetable.commit.publish import refresh_hint
+from lancetable.commit.publish import publish, refresh_hint, this_writer
 from lancetable.commit.refs import BranchInfo
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
-from lancetable.commit.transaction import Clone
+from lancetable.commit.transaction import Clone, Transaction
 from lancetable.commit.versions import check_may_change, listed, load
 from lancetable.errors import (
     CorruptError,
@@ -43,13 +46,20 @@ from lancetable.errors import (
     UnsupportedError,
     VersionNotFoundError,
 )
+from lancetable.format.manifest import Manifest
+from lancetable.format.manifest.flags import check_writable
+from lancetable.format.manifest.fragments.codec import StoredFragments
 from lancetable.format.manifest.names import (
     DATA,
     DELETIONS,
+    DETACHED_BIT,
     HINT,
     INDICES,
     TRANSACTIONS,
     VERSIONS,
+    Scheme,
+    manifest_path,
+    transaction_name,
 )
 from lancetable.store import Entry, Store, TableLocation
 
@@ -312,3 +322,52 @@ def _content(branch: BranchInfo) -> bytes:
         "metadata": dict(branch.metadata),
     }
     return json.dumps(record, indent=2, ensure_ascii=False).encode()
+
+
+def clone_of(source: Snapshot, *, is_shallow: bool, branch_name: str | None = None) -> Clone:
+    """Return the operation that creates a table from a version of another.
+
+    Raises:
+        InputError: the version is detached, so that none could follow.
+        UnsupportedError: the version uses a feature that a clone cannot keep.
+    """
+    manifest = source.manifest
+    check_writable(manifest.reader_flags, manifest.writer_flags)
+    _check_sequences(manifest)
+    if source.version & DETACHED_BIT:
+        raise InputError(
+            f"version {source.version} is detached, and no version could follow it in a clone or "
+            "a branch; use a version of the history"
+        )
+    return Clone(is_shallow, source.branch, source.version, source.store.root, branch_name)
+
+
+def _check_sequences(manifest: Manifest) -> None:
+    """Refuse row id files: their paths are relative to the table and have no base path."""
+    fragments = manifest.fragments
+    if isinstance(fragments, StoredFragments) and fragments.file_names().sequences:
+        raise UnsupportedError(
+            "the table keeps row ids in files of their own, which a branch or a clone cannot refer "
+            "to; write its rows into a new table, for example with create_table(uri, table.scan())"
+        )
+
+
+def begin(source: Snapshot, store: Store, operation: Clone, location: TableLocation) -> Snapshot:
+    """Make the first version of a clone in the empty folder of a store.
+
+    Raises:
+        ExistsError: the folder holds a table.
+        StoreError: the store failed, and no version was made.
+        UnknownOutcomeError: the store failed, and what it did cannot be found out.
+    """
+    if listed(store):
+        raise ExistsError(f"{store.root}: there is a table already; choose an empty place")
+    transaction = Transaction(source.version, str(uuid4()), operation)
+    name = transaction_name(transaction.read_version, transaction.uuid)
+    context = Context(datetime.now(UTC), this_writer(), source.indices, transaction_file=name)
+    state = apply(source.manifest, operation, context)
+    made = publish(store, state.manifest, state.indices, transaction, Scheme.V2)
+    if made is None:
+        raise ExistsError(f"{store.root}: another writer made a table there first")
+    path = manifest_path(made.manifest.version, Scheme.V2)
+    return Snapshot(location, store, made.manifest, path, operation.branch_name)

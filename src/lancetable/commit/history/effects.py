@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from lancetable.commit import transaction as op
-from lancetable.commit.apply.fragment_ids import find_fragments
+from lancetable.commit.apply.derived_fields import find_fragments
 from lancetable.format.manifest import Fragment, InlineSequence, Manifest
 from lancetable.format.manifest.codec import live_rows
 from lancetable.format.manifest.fragments.codec import StoredFragments

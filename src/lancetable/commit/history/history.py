@@ -1,30 +1,49 @@
 """Read the history of a table: its versions, and what each of them did.
 
 Only the heading and the transaction of a manifest are read. The manifest before it is decoded only
-when an operation does not record how many rows it removed.
+when an operation does not record how many rows it removed. The fields of an
+entry are the columns of a history.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, overload
 
 from lancetable.commit import refs
 from lancetable.commit.history.effects import UNKNOWN, Effect, effect_of
-from lancetable.commit.history.entry import HistoryEntry
-from lancetable.commit.manifest_cache import ManifestCache
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
 from lancetable.commit.transaction import COMMIT_MESSAGE, Transaction
 from lancetable.commit.versions import VersionInfo, listed, listed_entries, manifest_view
+from lancetable.commit.versions.listing import ManifestCache
 from lancetable.errors import CorruptError, InputError, printable
-from lancetable.format.manifest import Manifest
+from lancetable.format.manifest import Manifest, WriterVersion
 from lancetable.format.manifest.codec import decode_heading, decode_manifest
 from lancetable.format.schema.model import Schema
-from lancetable.records import arrow_table
+from lancetable.records import DETAIL, arrow_table
 from lancetable.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One version, and what it did."""
+
+    version: int
+    timestamp: datetime | None
+    operation: str | None
+    """The name of the operation; ``None`` when the writer left no record."""
+    effect: Effect = UNKNOWN
+    writer: WriterVersion | None = None
+    message: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict, metadata=DETAIL)
+    tags: tuple[str, ...] = ()
+    read_version: int | None = field(default=None, metadata=DETAIL)
+    """The version that the change was based on; others may have been committed in between."""
+    uuid: str | None = field(default=None, metadata=DETAIL)
 
 
 _ENTRIES: ManifestCache[HistoryEntry] = ManifestCache()

@@ -8,7 +8,12 @@ of them may have moved it elsewhere.
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from lancetable.commit.apply.fragment_ids import files_of, find_fragments, fragment_ids, shared_ids
+from lancetable.commit.apply.derived_fields import (
+    files_of,
+    find_fragments,
+    fragment_ids,
+    shared_ids,
+)
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Delete, Merge, Operation, Update
 from lancetable.errors import ConflictError

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lancetable.commit.apply.derived_fields import next_fragment_id
-from lancetable.commit.apply.fragment_ids import find_fragments
+from lancetable.commit.apply.derived_fields import find_fragments, next_fragment_id
 from lancetable.commit.loop.rebase import Rebase
 from lancetable.commit.publish import discard
 from lancetable.commit.reuse import load_reuse, reuse_segment, write_reuse

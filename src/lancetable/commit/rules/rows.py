@@ -1,8 +1,16 @@
-"""Conflict rules for rows that are deleted, updated, moved or replaced."""
+"""Conflict rules for changed rows, index segments and progress of the write-ahead log.
+
+Filters of key hashes show whether two operations may have inserted the same key. A split-block
+bloom filter is a list of blocks of eight words (u32). The upper half of a hash picks the block; the
+lower half, times one odd number per word, picks one bit of each word.
+"""
+
+import struct
+from collections.abc import Set
+from dataclasses import replace
 
 from lancetable.commit import transaction as op
-from lancetable.commit.rules.indices import generations, meets
-from lancetable.commit.rules.keys import may_share
+from lancetable.commit.apply.coverage import without_values
 from lancetable.commit.rules.verdicts import (
     ALL_FRAGMENTS,
     FINE,
@@ -10,13 +18,143 @@ from lancetable.commit.rules.verdicts import (
     NULLS,
     Compatible,
     Facts,
+    Rebased,
     Verdict,
     first,
     first_verdict,
     retry,
     stop,
 )
-from lancetable.format.manifest.indices.kinds import is_system
+from lancetable.commit.transaction import (
+    BloomFilter,
+    CreateIndex,
+    DataReplacement,
+    ExactKeys,
+    KeyFilter,
+    Operation,
+    Rewrite,
+    Update,
+    UpdateBases,
+    UpdateConfig,
+    UpdateMemWalState,
+)
+from lancetable.format.manifest.indices.kinds import MEM_WAL, is_system
+from lancetable.format.manifest.mem_wal.model import CompactedSsTable
+
+MOST_EXACT = 4096
+"""Up to so many keys the hashes themselves take no more room than a filter."""
+BLOCKS = 1024
+_BLOCK_BYTES = 32
+_SALT = (
+    *(0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D),
+    *(0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31),
+)
+_BLOCK = struct.Struct("<8I")
+
+
+def may_share(mine: KeyFilter, theirs: KeyFilter) -> bool:
+    """Say whether a key may be in both filters; filters that cannot be compared may share one."""
+    if mine.field_ids != theirs.field_ids:
+        return True
+    match mine.keys, theirs.keys:
+        case ExactKeys(own), ExactKeys(other):
+            return not own.isdisjoint(other)
+        case ExactKeys(own), BloomFilter() as other:
+            return any(_may_hold(other, hash_) for hash_ in own)
+        case BloomFilter() as own, ExactKeys(other):
+            return any(_may_hold(own, hash_) for hash_ in other)
+        case BloomFilter() as own, BloomFilter() as other:
+            return _may_meet(own, other)
+    return True
+
+
+def _place(hash_: int, blocks: int) -> tuple[int, list[int]]:
+    block = ((hash_ >> 32) * blocks) >> 32
+    key = hash_ & 0xFFFFFFFF
+    return block * _BLOCK_BYTES, [1 << ((key * salt & 0xFFFFFFFF) >> 27) for salt in _SALT]
+
+
+def _may_hold(bloom: BloomFilter, hash_: int) -> bool:
+    blocks, rest = divmod(len(bloom.bitmap), _BLOCK_BYTES)
+    if not blocks or rest:
+        return True
+    at, bits = _place(hash_, blocks)
+    words = _BLOCK.unpack_from(bloom.bitmap, at)
+    return all(word & bit for word, bit in zip(words, bits, strict=True))
+
+
+def _may_meet(own: BloomFilter, other: BloomFilter) -> bool:
+    """Compare block by block: a shared key has a bit in each word of its block in both."""
+    if len(own.bitmap) != len(other.bitmap) or own[1:] != other[1:]:
+        return True
+    if not own.bitmap or len(own.bitmap) % _BLOCK_BYTES:
+        return True
+    both = int.from_bytes(own.bitmap, "little") & int.from_bytes(other.bitmap, "little")
+    if not both:
+        return False
+    shared = both.to_bytes(len(own.bitmap), "little")
+    return any(all(words) for words in _BLOCK.iter_unpack(shared))
+
+
+def for_index(own: CreateIndex, other: Operation) -> Verdict:
+    """Judge new and removed index segments."""
+    match other:
+        case CreateIndex():
+            names = own.index_names & other.index_names
+            return first(
+                (names, retry(f"another writer changed the index {min(names, default='')!r}"))
+            )
+        case Rewrite():
+            old = other.touched.all
+            moved = any(meets(segment.fragment_ids, old) for segment in own.new_indices)
+            return first((moved, retry("another writer moved rows that were indexed")))
+        case Update():
+            return _narrowed(own, other)
+        case DataReplacement():
+            fields = other.field_ids
+            stale = any(fields.intersection(segment.fields) for segment in own.new_indices)
+            return first((stale, retry("another writer replaced values of the indexed column")))
+        case UpdateMemWalState():
+            return retry(LOG.reason) if MEM_WAL in own.index_names else LOG
+        case _:
+            return FINE
+
+
+def _narrowed(own: CreateIndex, other: Update) -> Verdict:
+    """Take fragments whose indexed values changed out of the new segments."""
+    fields = frozenset(other.fields_modified)
+    narrowed = without_values(own.new_indices, other.touched.updated, fields)
+    return FINE if narrowed == own.new_indices else Rebased(replace(own, new_indices=narrowed))
+
+
+def generations(mine: tuple[CompactedSsTable, ...], their: tuple[CompactedSsTable, ...]) -> Verdict:
+    """Judge two merges of the log: of one shard, only a later generation may follow."""
+    committed = {table.shard_id: table.generation for table in their}
+    for shard, generation, _ in mine:
+        if committed.get(shard, -1) >= generation:
+            return stop(f"generation {generation} of shard {shard} was merged by another writer")
+        if shard in committed:
+            return retry(f"another writer merged a generation of shard {shard}")
+    return FINE
+
+
+def for_log(own: UpdateMemWalState, other: Operation) -> Verdict:
+    """Judge progress of the log without rows."""
+    match other:
+        case UpdateMemWalState() | Update():
+            return generations(own.compacted_sstables, other.compacted_sstables)
+        case CreateIndex():
+            changed = retry("another writer changed the record of the write-ahead log")
+            return first((MEM_WAL in other.index_names, changed))
+        case Rewrite() | UpdateConfig() | UpdateBases():
+            return FINE
+        case _:
+            return stop("another writer changed the table")
+
+
+def meets(covered: frozenset[int] | None, ids: Set[int]) -> bool:
+    """Say whether an index segment describes any of the fragments; ``None`` may describe all."""
+    return bool(ids) if covered is None else not covered.isdisjoint(ids)
 
 
 def for_delete(own: op.Delete, other: op.Operation, facts: Facts) -> Verdict:

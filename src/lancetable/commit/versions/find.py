@@ -8,15 +8,15 @@ listed.
 from collections.abc import Sequence
 from datetime import datetime
 
-from lancetable.commit.manifest_cache import ManifestCache
-from lancetable.commit.numbered import Found, decoded, numbered
-from lancetable.commit.snapshot import Snapshot
-from lancetable.commit.versions.as_of import newest_at, parse_moment
+from lancetable.commit.snapshot import Found, Snapshot, decoded, numbered
 from lancetable.commit.versions.listing import (
+    ManifestCache,
     VersionInfo,
     listed,
     listed_entries,
+    newest_at,
     newest_in_order,
+    parse_moment,
     version_time,
 )
 from lancetable.errors import (

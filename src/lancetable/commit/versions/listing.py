@@ -1,17 +1,57 @@
-"""List the versions of a table by the names of their manifests."""
+"""List the versions of a table by the names of their manifests, and select one by time.
 
-from collections.abc import Iterable
-from datetime import datetime
-from typing import NamedTuple
+Values read from manifests are kept as long as their store is in use. The manifest of a version
+never changes. It is identified by its path, its size and the time of its last change, which a
+listing gives; a file that was replaced is read again.
+"""
 
-from lancetable.commit.manifest_cache import ManifestCache
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
 from lancetable.commit.snapshot import Snapshot, read_transaction, shown
-from lancetable.errors import CorruptError, LanceTableError
+from lancetable.errors import CorruptError, InputError, LanceTableError
 from lancetable.format.limits import read_limits
 from lancetable.format.manifest import WriterVersion
 from lancetable.format.manifest.codec import decode_heading
 from lancetable.format.manifest.names import VERSIONS, Scheme, parse_manifest_name
 from lancetable.store import ByteRange, Entry, Store, spread
+
+if TYPE_CHECKING:
+    from weakref import WeakKeyDictionary
+
+
+MOST = 20_000
+"""The cache is cleared at this number of entries; each takes about a kilobyte."""
+
+Value = TypeVar("Value")
+
+
+class ManifestCache(Generic[Value]):
+    """Values computed from manifest files, for each store."""
+
+    def __init__(self) -> None:
+        self._stores: WeakKeyDictionary[Store, dict[tuple[object, ...], Value]] | None = None
+
+    def get(self, store: Store, entry: Entry, make: Callable[[], Value], *also: object) -> Value:
+        """Return the value of a file, computed if needed; ``also`` is part of its key."""
+        if self._stores is None:
+            from weakref import WeakKeyDictionary  # noqa: PLC0415 - not needed to open a table
+
+            self._stores = WeakKeyDictionary()
+        try:
+            known = self._stores.setdefault(store, {})
+        except TypeError:  # a store that cannot be referred to weakly
+            return make()
+        key = (*entry, *also)
+        value = known.get(key)
+        if value is None:
+            value = make()
+            if len(known) >= MOST:
+                known.clear()
+            known[key] = value
+        return value
+
 
 _DETAILS: "ManifestCache[VersionInfo]" = ManifestCache()
 
@@ -140,3 +180,71 @@ def versions_among(store: Store, entries: Iterable[Entry]) -> list[tuple[Version
 def version_time(store: Store, info: VersionInfo) -> datetime | None:
     """Return the time that a manifest records."""
     return decode_heading(manifest_view(store, info), shown(store, info.path)).timestamp
+
+
+Item = TypeVar("Item")
+
+
+def parse_time(as_of: datetime | str, name: str = "as_of") -> datetime:
+    """Return a time as a datetime, which may lack a time zone; ``name`` names the argument.
+
+    Raises:
+        InputError: it is neither a datetime nor its ISO text.
+    """
+    if isinstance(as_of, str):
+        try:
+            as_of = datetime.fromisoformat(as_of)
+        except ValueError:
+            raise InputError(
+                f"{name} is {as_of!r}, which is not a time; "
+                "write it like '2026-01-31T12:00:00+00:00'"
+            ) from None
+    if not isinstance(as_of, datetime):
+        raise InputError(f"{name} is {as_of!r}; give a datetime or its ISO text")
+    return as_of
+
+
+def parse_moment(as_of: datetime | str) -> datetime:
+    """Return ``as_of`` with a time zone: a time without one is local time, as in Python.
+
+    Raises:
+        InputError: it is neither a datetime nor its ISO text.
+    """
+    time = parse_time(as_of)
+    if time.tzinfo is not None:
+        return time
+    try:
+        return time.astimezone()
+    except (OverflowError, OSError, ValueError):
+        # datetime.min and datetime.max leave the range of datetime in some zones.
+        return time.replace(tzinfo=UTC)
+
+
+def newest_at(
+    moment: datetime,
+    versions: Sequence[Item],
+    time_of: Callable[[Item], datetime | None],
+    width: int,
+) -> Item | None:
+    """Return the newest version, in commit order, whose time is not after a moment.
+
+    Times need not follow the order of commits: the clock of one writer may be behind that of
+    another, or may have been set back. So the versions are read from the newest on, in rounds that
+    grow, and none is skipped because of the times of its neighbours.
+
+    Args:
+        moment: the time.
+        versions: all versions, oldest first.
+        time_of: reads the time of a version; one without a time counts as old.
+        width: how many versions are read at the same time.
+    """
+    end, size = len(versions), 1
+    while end > 0:
+        start = max(0, end - size)
+        times = spread(time_of, versions[start:end], width)
+        for index in range(end - 1, start - 1, -1):
+            time = times[index - start]
+            if time is None or time <= moment:
+                return versions[index]
+        end, size = start, size * 2
+    return None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lancetable.commit import refs
-from lancetable.commit.apply.fragment_ids import find_fragments
+from lancetable.commit.apply.derived_fields import find_fragments
 from lancetable.commit.committer import commit
 from lancetable.commit.conflicts import Conflicting, Facts, judge
 from lancetable.commit.history.history import transactions_after
@@ -39,8 +39,7 @@ from lancetable.operations.branch.replay import Replay, Replayed
 from lancetable.operations.input.write import DEFAULT_COMMIT
 from lancetable.operations.results import ChangeOptions, Done, VersionResult
 from lancetable.operations.retry import repeat
-from lancetable.operations.run.runner import THREADS, Runner
-from lancetable.operations.run.steps import own_files
+from lancetable.operations.run.runner import THREADS, Runner, own_files
 from lancetable.store.copy import share_object
 
 _JUDGED_BY_STATE = (Merge, Project, UpdateConfig)

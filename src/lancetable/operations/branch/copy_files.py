@@ -25,8 +25,7 @@ from lancetable.format.manifest.names import (
     index_folder,
     transaction_path,
 )
-from lancetable.operations.run.runner import THREADS, Runner
-from lancetable.operations.run.steps import run_steps
+from lancetable.operations.run.runner import THREADS, Runner, run_steps
 from lancetable.store import Store
 
 

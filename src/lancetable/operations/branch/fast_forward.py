@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lancetable.commit import refs
-from lancetable.commit.apply.derived_fields import next_fragment_id
-from lancetable.commit.apply.fragment_ids import have_same_ids
+from lancetable.commit.apply.derived_fields import have_same_ids, next_fragment_id
 from lancetable.commit.committer import commit
 from lancetable.commit.history.effects import NOTHING, Effect, effect_of
 from lancetable.commit.options import CommitOptions
@@ -41,8 +40,7 @@ from lancetable.operations.branch.copy_files import Relocation, bring
 from lancetable.operations.input.write import DEFAULT_COMMIT
 from lancetable.operations.results import Done, VersionResult
 from lancetable.operations.rows.move_rows import SPILL
-from lancetable.operations.run.runner import THREADS, Runner
-from lancetable.operations.run.steps import own_files
+from lancetable.operations.run.runner import THREADS, Runner, own_files
 from lancetable.store.copy import share_object
 
 PUBLISHED = "lancetable.published"

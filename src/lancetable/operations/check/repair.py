@@ -35,21 +35,19 @@ from lancetable.fragment.counts import live_rows
 from lancetable.fragment.files import DataFiles
 from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.projection import ROW_ID
-from lancetable.operations.check.ids import (
+from lancetable.operations.check.model import Fault, Level
+from lancetable.operations.check.names import readable_lines
+from lancetable.operations.check.rows import (
     FRAGMENT_IDS,
     NOT_GIVEN_OUT,
+    NULLS,
     row_id_faults,
     with_own_deletions,
 )
-from lancetable.operations.check.model import Fault, Level
-from lancetable.operations.check.names import readable_lines
-from lancetable.operations.check.nulls import NULLS
 from lancetable.operations.check.run import memory_of
-from lancetable.operations.check.tasks import look_ahead
-from lancetable.operations.check.version import faults_of
+from lancetable.operations.check.version import faults_of, look_ahead
 from lancetable.operations.cleanup.retention import Line, Numbered, manifests_of, open_version
-from lancetable.operations.run.runner import Runner
-from lancetable.operations.run.steps import own_files
+from lancetable.operations.run.runner import Runner, own_files
 from lancetable.store import TableLocation
 
 _FARTHEST_HINT = 1000

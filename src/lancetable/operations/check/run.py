@@ -13,7 +13,6 @@ from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.errors import CorruptError, LanceTableError, TableNotFoundError
 from lancetable.fragment.counts import live_rows
 from lancetable.fragment.progress import Progress, ProgressCallback
-from lancetable.operations.check.ids import row_id_faults
 from lancetable.operations.check.journal import Journal, Memory
 from lancetable.operations.check.model import (
     DAMAGE,
@@ -23,8 +22,8 @@ from lancetable.operations.check.model import (
     Problem,
 )
 from lancetable.operations.check.names import hint_problems, readable_lines, tag_problems
-from lancetable.operations.check.tasks import look_ahead
-from lancetable.operations.check.version import faults_of
+from lancetable.operations.check.rows import row_id_faults
+from lancetable.operations.check.version import faults_of, look_ahead
 from lancetable.operations.cleanup.retention import Line, Numbered, manifests_of, open_version
 from lancetable.operations.run.runner import Runner
 from lancetable.store import TableLocation

@@ -53,7 +53,7 @@ from lancetable.operations.cleanup.retention import (
     whole,
 )
 from lancetable.store import Entry
-from lancetable.store.links import real_root, stays_inside
+from lancetable.store.copy import real_root, stays_inside
 
 FOLDERS = (TRANSACTIONS, DATA, DELETIONS, INDICES, LEASES, VERSIONS)
 _DEPTHS = {TRANSACTIONS: 0, DATA: 1, DELETIONS: 0, INDICES: 8, LEASES: 0, VERSIONS: 0}

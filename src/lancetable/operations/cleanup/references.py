@@ -24,7 +24,7 @@ from lancetable.format.manifest.names import (
     transaction_path,
 )
 from lancetable.store import Store
-from lancetable.store.links import real_root
+from lancetable.store.copy import real_root
 
 SUFFIX = ".lance"
 

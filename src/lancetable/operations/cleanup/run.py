@@ -40,7 +40,7 @@ from lancetable.operations.cleanup.retention import (
 )
 from lancetable.operations.run.runner import Runner, Threads
 from lancetable.store import spread
-from lancetable.store.links import real_root, remove_if_empty
+from lancetable.store.copy import real_root, remove_if_empty
 
 SETTLE_SECONDS = 2.0
 """Longer than it takes from looking for newer versions to claiming the next one."""

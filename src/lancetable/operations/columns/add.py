@@ -24,9 +24,9 @@ from lancetable.operations.columns.joined import joined, names_addresses, refuse
 from lancetable.operations.columns.new_files import with_columns
 from lancetable.operations.columns.schema_edit import added_field
 from lancetable.operations.input.assign import parse_assignments
-from lancetable.operations.input.file_version import check_stored, next_field_id, table_options
 from lancetable.operations.input.fit import refuse_names
-from lancetable.operations.input.grow import grown, numbered, refuse_known
+from lancetable.operations.input.prepare import grown, numbered, refuse_known
+from lancetable.operations.input.write import check_stored, next_field_id, table_options
 from lancetable.operations.results import DEFAULTS, ChangeOptions, ColumnsResult, Done
 from lancetable.operations.retry import repeat
 from lancetable.scan.columns import binding_schema

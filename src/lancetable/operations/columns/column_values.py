@@ -24,7 +24,7 @@ from lancetable.operations.input.assign import Assignment, assigned, exact_cast
 from lancetable.operations.input.fit import write_type
 from lancetable.operations.keys.join import KeyIndex
 from lancetable.operations.keys.keys import comparable
-from lancetable.operations.keys.row_buffer import RowBuffer
+from lancetable.operations.keys.spill import RowBuffer
 
 _SHOWN = 3
 

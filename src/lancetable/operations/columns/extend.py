@@ -30,7 +30,7 @@ from lancetable.operations.results import ChangeOptions, Done
 from lancetable.operations.retry import repeat
 from lancetable.operations.rows.move_rows import target_of
 from lancetable.operations.rows.parts import part_of, read_rows
-from lancetable.operations.run.steps import run_steps
+from lancetable.operations.run.runner import run_steps
 from lancetable.scan.plan import ScanPlan, plan, windows
 from lancetable.scan.request import MiB, ScanRequest
 from lancetable.scan.row_size import measured

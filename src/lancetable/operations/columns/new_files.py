@@ -26,9 +26,8 @@ from lancetable.operations.input.assign import Assignment, bound_to, set_ids
 from lancetable.operations.results import ChangeOptions
 from lancetable.operations.rows.find_rows import Found
 from lancetable.operations.rows.move_rows import target_of, write_rows
-from lancetable.operations.rows.parts import part_of, part_windows, read_rows
-from lancetable.operations.rows.rowset import RowSet
-from lancetable.operations.run.steps import run_steps
+from lancetable.operations.rows.parts import RowSet, part_of, part_windows, read_rows
+from lancetable.operations.run.runner import run_steps
 from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanRequest
 from lancetable.scan.result import aligned

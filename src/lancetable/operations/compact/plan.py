@@ -26,7 +26,7 @@ from lancetable.operations.compact.options import (
     CompactOptions,
     IndexHandling,
 )
-from lancetable.operations.input.file_version import storage_version
+from lancetable.operations.input.write import storage_version
 from lancetable.operations.rows.move_rows import has_stable_row_ids
 from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanRequest

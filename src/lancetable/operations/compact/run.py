@@ -34,8 +34,7 @@ from lancetable.operations.rows.find_rows import find_rows, plan_find
 from lancetable.operations.rows.move_rows import target_of
 from lancetable.operations.rows.parts import part_of
 from lancetable.operations.run.memory import collector_paused
-from lancetable.operations.run.runner import Runner, Threads
-from lancetable.operations.run.steps import own_files, run_steps
+from lancetable.operations.run.runner import Runner, Threads, own_files, run_steps
 from lancetable.scan.request import Where, parse_where
 
 Task = TypeVar("Task")

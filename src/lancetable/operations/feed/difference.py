@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lancetable.commit import transaction as op
-from lancetable.commit.apply.fragment_ids import find_fragments, fragment_ids, have_same_ids
+from lancetable.commit.apply.derived_fields import find_fragments, fragment_ids, have_same_ids
 from lancetable.commit.apply.lineage import matched_offsets
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import CorruptError, UnsupportedError
@@ -27,7 +27,7 @@ from lancetable.format.manifest.flags import Feature
 from lancetable.fragment.files import DataFiles
 from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.projection import LAST_UPDATED_AT, ROW_ID
-from lancetable.operations.feed.columns import Link, has_other_values, have_same_columns
+from lancetable.operations.feed.task import Link, has_other_values, have_same_columns
 
 Ids = npt.NDArray[np.uint64]
 

@@ -1,6 +1,6 @@
 """The change feed: what each version changed, in the order of commits.
 
-1. Follow the columns of the last version back to the first (:mod:`.columns`).
+1. Follow the columns of the last version back to the first (:mod:`.task`).
 2. For each version, oldest first, find the rows it took away and brought (:mod:`.difference`).
 3. Cut them into tasks, one fragment each (:mod:`.task`), removed rows first.
 
@@ -20,9 +20,15 @@ from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Overwrite, Restore
 from lancetable.commit.versions import load
 from lancetable.errors import InputError, VersionNotFoundError
-from lancetable.operations.feed.columns import Link, earlier, links_of, readable
 from lancetable.operations.feed.difference import Portion, Side, difference
-from lancetable.operations.feed.task import ADDED_FIELDS, ChangeTask
+from lancetable.operations.feed.task import (
+    ADDED_FIELDS,
+    ChangeTask,
+    Link,
+    earlier,
+    links_of,
+    readable,
+)
 from lancetable.operations.rows.parts import part_of
 from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanOptions, ScanRequest

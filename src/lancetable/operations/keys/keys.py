@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancetable.commit.rules.keys import BLOCKS, MOST_EXACT
+from lancetable.commit.rules.rows import BLOCKS, MOST_EXACT
 from lancetable.commit.transaction import BloomFilter, ExactKeys, KeyFilter
 from lancetable.errors import InputError
 from lancetable.format.arrays import Mask

@@ -21,10 +21,9 @@ from lancetable.format.rows import row_address
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.readers import Readers
 from lancetable.operations.keys.join import KeyIndex, Pairs, join_part
-from lancetable.operations.keys.row_buffer import RowBuffer
+from lancetable.operations.keys.spill import RowBuffer
 from lancetable.operations.merge.clauses import SOURCE, TARGET, Act, BoundClause, Sides, When
-from lancetable.operations.rows.parts import cut_offsets, read_rows
-from lancetable.operations.rows.rowset import RowSet
+from lancetable.operations.rows.parts import RowSet, cut_offsets, read_rows
 from lancetable.operations.run.memory import collector_paused
 from lancetable.scan.plan import ScanPlan, plan
 from lancetable.scan.request import ScanRequest

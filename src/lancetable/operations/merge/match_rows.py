@@ -3,6 +3,9 @@
 A source that fits into memory is one part. A larger one is several, and each finds its rows by a
 look at all keys of the table; parts never share a key, so each is complete in itself. What stays in
 memory from part to part is small: which rows of the table change, and a filter of inserted keys.
+
+Changed rows are written first, then inserted ones. Rows of one fragment on which one clause acts
+are written together. Columns that come from the source are not read from the table.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,34 +20,59 @@ from lancetable.errors import InputError
 from lancetable.format.arrays import Offsets
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
+from lancetable.fragment.readers import Readers
 from lancetable.fragment.writer import WriteOptions, remove_fragments
+from lancetable.operations.input.fit import write_type
+from lancetable.operations.keys.join import SourceKeys
 from lancetable.operations.keys.keys import InsertedKeys
-from lancetable.operations.keys.row_buffer import RowBuffer
-from lancetable.operations.keys.source_keys import SourceKeys
-from lancetable.operations.keys.spill import ROW_BYTES
+from lancetable.operations.keys.spill import ROW_BYTES, RowBuffer
 from lancetable.operations.keys.xxhash import Hashes
-from lancetable.operations.merge.clauses import Act, BoundClause, When
+from lancetable.operations.merge.clauses import SOURCE, TARGET, Act, BoundClause, When
 from lancetable.operations.merge.decide import (
     Actions,
     Decided,
     Matched,
     MatchTask,
     RestTask,
+    TargetColumns,
     condition_sides,
     decide_inserts,
     decide_rest,
     match_part,
     numbered,
+    source_batch,
 )
-from lancetable.operations.merge.write import ROWS_PER_TASK, MergeTask, plan_writes, write_merged
-from lancetable.operations.rows.move_rows import target_of
-from lancetable.operations.rows.parts import parts, suited
-from lancetable.operations.rows.rowset import RowSet
+from lancetable.operations.rows.move_rows import (
+    Lineage,
+    has_stable_row_ids,
+    target_of,
+    write_labelled,
+)
+from lancetable.operations.rows.parts import RowSet, part_of, parts, suited
 from lancetable.operations.run.memory import give_back
-from lancetable.operations.run.runner import Runner
-from lancetable.operations.run.steps import run_steps
+from lancetable.operations.run.runner import Runner, run_steps
 
 _PARTS_AT_A_TIME = 8
+
+
+ROWS_PER_TASK = 256 * 1024
+
+
+_INSERTED_AT_A_TIME = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTask:
+    """Rows to be written: changed ones by fragment, and rows of the source to insert."""
+
+    part: Snapshot
+    schema: Schema
+    moved: tuple[Decided, ...]
+    inserted: Offsets
+    inserted_by: Actions
+    clauses: tuple[BoundClause, ...]
+    kept: RowBuffer
+    options: WriteOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,3 +274,106 @@ def _groups(snapshot: Snapshot, most: int) -> Iterator[list[Snapshot]]:
             group, held = [], 0
     if group:
         yield group
+
+
+def plan_writes(base: MergeTask, snapshot: Snapshot, *, apart: bool) -> Iterator[MergeTask]:
+    """Divide the rows of a merge into tasks of about as many rows as make a file worth having.
+
+    With ``apart`` changed and inserted rows never share a fragment.
+    """
+    most = min(ROWS_PER_TASK, base.options.max_rows_per_file)
+    group: list[Decided] = []
+    held = 0
+    none = (base.inserted[:0], base.inserted_by[:0])
+    for one in base.moved:
+        if group and held + len(one.offsets) > most:
+            yield _task_of(base, snapshot, group, none)
+            group, held = [], 0
+        group.append(one)
+        held += len(one.offsets)
+    if group and apart:
+        yield _task_of(base, snapshot, group, none)
+        group, held = [], 0
+    first = 0
+    while group or first < len(base.inserted):
+        end = first + max(most - held, 0)
+        yield _task_of(
+            base, snapshot, group, (base.inserted[first:end], base.inserted_by[first:end])
+        )
+        group, held, first = [], 0, end
+
+
+def _task_of(
+    base: MergeTask,
+    snapshot: Snapshot,
+    group: list[Decided],
+    inserted: tuple[Offsets, Actions],
+) -> MergeTask:
+    part = part_of(snapshot, [one.fragment for one in group])
+    return MergeTask(
+        part, base.schema, tuple(group), *inserted, base.clauses, base.kept, base.options
+    )
+
+
+def write_merged(task: MergeTask) -> list[Fragment]:
+    """Write the rows of a task to new fragments."""
+    lineage = Lineage()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from _changed(task, lineage)
+        yield from _inserted(task)
+
+    return write_labelled(task.part, batches(), task.schema, task.options, lineage)
+
+
+def _changed(task: MergeTask, lineage: Lineage) -> Iterator[pa.RecordBatch]:
+    readers = Readers(task.part)
+    for position, one in enumerate(task.moved):
+        for number in np.unique(one.actions).tolist():
+            chosen = one.actions == number
+            offsets, rows = one.offsets[chosen], one.rows[chosen]
+            if has_stable_row_ids(task.part.manifest):
+                lineage.add(readers, position, offsets)
+            clause = task.clauses[number]
+            sides = clause.value_sides()
+            given = {*clause.copied, *(each.field.name for each in clause.assignments)}
+            same = [field.name for field in task.schema.fields if field.name not in given]
+            # The new schema gives nulls for columns that the fragments do not have yet.
+            read = TargetColumns(task.schema, tuple(dict.fromkeys((*same, *sides.target))))
+            start = 0
+            for run in read.runs(readers, offsets):
+                of_source = rows[start : start + len(run)]
+                start += len(run)
+                joined = read.joined(readers, position, run, task.kept, of_source, sides.source)
+                yield _finished(task.schema, clause, joined)
+                del joined
+                give_back(len(run))
+        readers[position].opened.release()
+
+
+def _inserted(task: MergeTask) -> Iterator[pa.RecordBatch]:
+    for number in np.unique(task.inserted_by).tolist():
+        clause = task.clauses[number]
+        rows = task.inserted[task.inserted_by == number]
+        names = clause.value_sides().source
+        for first in range(0, len(rows), _INSERTED_AT_A_TIME):
+            batch = source_batch(task.kept, rows[first : first + _INSERTED_AT_A_TIME], names)
+            yield _finished(task.schema, clause, batch)
+            give_back(batch.num_rows)
+
+
+def _finished(schema: Schema, clause: BoundClause, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return all columns of the table: from the source, computed, as they were, or null."""
+    computed = {one.field.name: one for one in clause.assignments}
+    present = set(batch.schema.names)
+    arrays = []
+    for one in schema.fields:
+        if one.name in computed:
+            arrays.append(computed[one.name].values(batch))
+        elif one.name in clause.copied:
+            arrays.append(batch.column(f"{SOURCE}.{one.name}"))
+        elif clause.act is Act.UPDATE and f"{TARGET}.{one.name}" in present:
+            arrays.append(batch.column(f"{TARGET}.{one.name}"))
+        else:
+            arrays.append(pa.nulls(batch.num_rows, write_type(one)))
+    return pa.RecordBatch.from_arrays(arrays, [one.name for one in schema.fields])

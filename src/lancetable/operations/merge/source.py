@@ -15,11 +15,11 @@ from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import resolve, split_path
 from lancetable.format.schema.types import storage_type
 from lancetable.operations.input.casts import Step
-from lancetable.operations.input.file_version import next_field_id
 from lancetable.operations.input.fit import Fit, fit
-from lancetable.operations.input.grow import grown
+from lancetable.operations.input.prepare import grown
 from lancetable.operations.input.sources import RowSource
-from lancetable.operations.keys.row_buffer import kept_step, kept_type
+from lancetable.operations.input.write import next_field_id
+from lancetable.operations.keys.spill import kept_step, kept_type
 from lancetable.operations.merge.clauses import Clause, source_columns
 
 

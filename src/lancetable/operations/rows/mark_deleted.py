@@ -14,10 +14,8 @@ from lancetable.fragment.counts import live_rows
 from lancetable.fragment.deletions import write_deletions
 from lancetable.fragment.readers import Readers
 from lancetable.operations.rows.find_rows import Found
-from lancetable.operations.rows.parts import part_of, parts
-from lancetable.operations.rows.rowset import RowSet
-from lancetable.operations.run.runner import Runner
-from lancetable.operations.run.steps import own_files, run_steps
+from lancetable.operations.rows.parts import RowSet, part_of, parts
+from lancetable.operations.run.runner import Runner, own_files, run_steps
 from lancetable.store import spread
 
 

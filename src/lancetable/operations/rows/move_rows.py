@@ -37,7 +37,7 @@ from lancetable.fragment.writer import (
     remove_fragments,
     write_fragments,
 )
-from lancetable.operations.input.file_version import table_options
+from lancetable.operations.input.write import table_options
 from lancetable.operations.rows.parts import cut_offsets, read_rows
 from lancetable.operations.run.runner import read_ahead
 from lancetable.scan.plan import ScanPlan

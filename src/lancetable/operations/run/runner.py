@@ -1,7 +1,9 @@
 """Runners for the steps of an operation: here, on threads, or provided by the caller.
 
 A step is a module-level function of one frozen task, so that it can be sent elsewhere. Results
-come back in the order of the tasks; the first error ends the run.
+come back in the order of the tasks; the first error ends the run. With ``run_steps`` a step that
+fails returns its error like a result: no further task is begun, those under way are waited for, and
+what all of them wrote is undone before the error is raised.
 
 A change that decodes rows and encodes them again reads ahead: both take about as long, so a helper
 thread reads the next rows meanwhile.
@@ -12,12 +14,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
+from lancetable.commit.leases import extend_lease
+from lancetable.commit.publish import discard
+from lancetable.errors import UnknownOutcomeError
 from lancetable.format.manifest import Fragment
 from lancetable.scan.prefetch import Crew
+from lancetable.store import Store
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -109,3 +116,76 @@ def read_ahead(
     if not can_share:
         return map(read, jobs)
     return Crew(read, lambda _: 0, helpers=1, most=0, most_jobs=AHEAD).map(iter(jobs))
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded(Generic[Task, Result]):
+    """A step that returns its error."""
+
+    step: Callable[[Task], Result]
+
+    def __call__(self, task: Task) -> Result | _Failed:
+        try:
+            return self.step(task)
+        except Exception as error:
+            return _Failed(error)
+
+
+def run_steps(
+    runner: Runner,
+    step: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    undo: Callable[[Result], None] | None = None,
+) -> list[Result]:
+    """Return the results of all tasks, in order; after an error those that came are undone."""
+    done: list[Result] = []
+    failed: list[Exception] = []
+
+    def until_failure() -> Iterator[Task]:
+        for task in tasks:
+            if failed:
+                return
+            yield task
+
+    try:
+        for result in runner.map(_Guarded(step), until_failure()):
+            extend_lease()
+            if isinstance(result, _Failed):
+                failed.append(result.error)
+            else:
+                done.append(result)
+    except BaseException:
+        _undo(undo, done)
+        raise
+    if failed:
+        _undo(undo, done)
+        raise failed[0]
+    return done
+
+
+def _undo(undo: Callable[[Result], None] | None, done: Iterable[Result]) -> None:
+    if undo is not None:
+        for result in done:
+            undo(result)
+
+
+@contextmanager
+def own_files(store: Store) -> Iterator[list[str]]:
+    """Give a list for the paths of new files; they are removed unless the change may have landed.
+
+    A failure counts as proven unless the commit reports an unknown outcome. An
+    interrupt proves nothing: it may come when the version is there already.
+    """
+    paths: list[str] = []
+    try:
+        yield paths
+    except UnknownOutcomeError:
+        raise
+    except Exception:
+        discard(store, paths)
+        raise

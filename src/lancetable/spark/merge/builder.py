@@ -20,8 +20,8 @@ from lancetable.expression import (
 )
 from lancetable.expression.tree import rebuild
 from lancetable.format.schema.project import quote
-from lancetable.operations.merge.builder import MergeBuilder
 from lancetable.operations.merge.clauses import SOURCE, TARGET
+from lancetable.operations.merge.run import MergeBuilder
 from lancetable.spark.errors import all_coded
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError
 from lancetable.format.schema.types import schema_from_arrow
-from lancetable.operations.keys.source_keys import SourceKeys
+from lancetable.operations.keys.join import SourceKeys
 from lancetable.operations.merge.clauses import Clause
 from lancetable.operations.merge.run import MergeOptions, Spread, merge, merge_spread
 from lancetable.operations.merge.source import SourcePlan

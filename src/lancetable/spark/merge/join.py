@@ -25,10 +25,9 @@ from pyspark.sql.types import LongType, StructField, StructType
 from lancetable.format.manifest import Fragment
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.writer import remove_fragments
-from lancetable.operations.keys.join import Pairs
+from lancetable.operations.keys.join import Pairs, SourceKeys
 from lancetable.operations.keys.keys import InsertedKeys, codes_of
-from lancetable.operations.keys.row_buffer import RowBuffer
-from lancetable.operations.keys.source_keys import SourceKeys
+from lancetable.operations.keys.spill import RowBuffer
 from lancetable.operations.keys.xxhash import Hashes, hash_words
 from lancetable.operations.merge.clauses import When
 from lancetable.operations.merge.decide import Matched, condition_sides, decide_pairs, numbered

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lancetable.commit.history.difference import Difference
-from lancetable.commit.history.entry import HistoryEntry
+from lancetable.commit.history.history import HistoryEntry
 from lancetable.commit.refs import BranchInfo, TagInfo
 from lancetable.commit.snapshot import Snapshot
 from lancetable.operations.branch.cherry_pick import Pick, PickResult

@@ -22,9 +22,8 @@ from lancetable.operations.columns.add import (
     add_joined_columns,
 )
 from lancetable.operations.delete import delete
-from lancetable.operations.merge.builder import MergeBuilder
 from lancetable.operations.merge.clauses import Clause
-from lancetable.operations.merge.run import MergeOptions
+from lancetable.operations.merge.run import MergeBuilder, MergeOptions
 from lancetable.operations.results import ChangeOptions, Done, MergeResult
 from lancetable.operations.update import update
 from lancetable.spark.errors import all_coded

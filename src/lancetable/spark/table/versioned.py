@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from lancetable.commit.history.history import read_history
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.versions import load
-from lancetable.commit.versions.as_of import parse_time
+from lancetable.commit.versions.listing import parse_time
 from lancetable.errors import InputError
 from lancetable.operations.clone import clone, reaching
 from lancetable.operations.restore import restore

@@ -35,8 +35,14 @@ from lancetable.fragment.readers import Readers
 from lancetable.operations.columns.add import FunctionOptions, add_spread_columns
 from lancetable.operations.columns.column_values import remove_checkpoint
 from lancetable.operations.columns.extend import ExtendTask, Extension, extend_fragment, place_of
-from lancetable.operations.columns.joined import key_type, names_addresses, new_fields
-from lancetable.operations.columns.ordered_columns import Addressed, Addresses, OrderedMaker
+from lancetable.operations.columns.joined import (
+    Addressed,
+    Addresses,
+    OrderedMaker,
+    key_type,
+    names_addresses,
+    new_fields,
+)
 from lancetable.operations.input.assign import exact_cast
 from lancetable.operations.keys.keys import comparable
 from lancetable.operations.results import ColumnsResult, Done

@@ -16,15 +16,13 @@ from lancetable.errors import ConflictError, ExistsError, TableNotFoundError
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.writer import remove_fragments
-from lancetable.operations.input.file_version import next_field_id
-from lancetable.operations.input.grow import grown
-from lancetable.operations.input.write import keep_or_remove
+from lancetable.operations.input.prepare import grown
+from lancetable.operations.input.write import keep_or_remove, next_field_id
+from lancetable.operations.prepared_transaction import has_columns
 from lancetable.operations.results import ChangeOptions
 from lancetable.operations.retry import repeat
-from lancetable.operations.rows.find_rows import plan_find
+from lancetable.operations.rows.find_rows import plan_find, refuse_unmatched
 from lancetable.operations.rows.new_fragments import commit_appended, commit_replacing
-from lancetable.operations.rows.unmatched import refuse_unmatched
-from lancetable.operations.uncommitted import has_columns
 from lancetable.scan.request import parse_where
 from lancetable.spark.write.idempotent import Mark, is_done
 from lancetable.spark.write.plan import Kind, TaskRows, WritePlan

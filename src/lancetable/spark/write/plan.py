@@ -23,18 +23,17 @@ from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.types import arrow_schema
 from lancetable.fragment.writer import WriteOptions, WriteTarget, write_fragments
-from lancetable.operations.input.file_version import (
+from lancetable.operations.input.fit import fit
+from lancetable.operations.input.prepare import Prepared, grown, prepare, prepare_replacement
+from lancetable.operations.input.write import (
     check_stored,
+    keep_or_remove,
     next_field_id,
     replaced_version,
     table_options,
 )
-from lancetable.operations.input.fit import fit
-from lancetable.operations.input.grow import grown
-from lancetable.operations.input.prepare import Prepared, prepare, prepare_replacement
-from lancetable.operations.input.write import keep_or_remove
+from lancetable.operations.rows.find_rows import Unmatched, find_unmatched, refuse_system_columns
 from lancetable.operations.rows.parts import part_of
-from lancetable.operations.rows.unmatched import Unmatched, find_unmatched, refuse_system_columns
 from lancetable.scan.columns import bound_predicate
 from lancetable.scan.request import parse_where
 from lancetable.spark.casts import plan_write

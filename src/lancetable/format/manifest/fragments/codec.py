@@ -32,7 +32,7 @@ else:
         return method
 
 
-_DAMAGED = "the list of fragments is damaged; open an older version, or let repair_table make one"
+_DAMAGED = "the list of fragments is damaged; open an older version, or run repair_table"
 _BY_ID = attrgetter("id")
 _SEQUENCES = ("row_id_sequence", "created_at_version_sequence", "last_updated_at_version_sequence")
 

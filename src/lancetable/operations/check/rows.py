@@ -1,26 +1,31 @@
-"""Find nulls in columns that must have none.
+"""Check the rows of a version: nulls where none are allowed, and ids that two of them share.
 
 Whether a null counts depends on the schema and on the deleted rows of a version, so the rows of a
-fragment are looked at again unless its data files are known to have no such null at all.
+fragment are read again unless its data files are known to have no such null at all.
 """
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancetable.commit.apply.derived_fields import shared_ids
 from lancetable.commit.snapshot import Snapshot, shown
-from lancetable.errors import CorruptError
+from lancetable.errors import CorruptError, LanceTableError
 from lancetable.format.manifest import DataFile, Fragment
+from lancetable.format.manifest.flags import Feature
 from lancetable.format.schema.model import Field
 from lancetable.format.schema.types import arrow_field
+from lancetable.fragment.deletions import load_deletions, write_deletions
 from lancetable.fragment.files import DataFiles
 from lancetable.fragment.open_fragment import OpenFragment
-from lancetable.fragment.projection import Projection, live_ids
+from lancetable.fragment.projection import ROW_ID, Projection, live_ids
 from lancetable.fragment.reader import FragmentReader
+from lancetable.fragment.readers import Readers
 from lancetable.operations.check.files import WINDOW_BYTES
 from lancetable.operations.check.journal import Memory
-from lancetable.operations.check.model import Fault
+from lancetable.operations.check.model import Fault, Level
 from lancetable.scan.nulls import forbidden_nulls, has_required
 from lancetable.scan.plan import windows
 from lancetable.scan.row_size import guess
@@ -127,3 +132,77 @@ def _said(path: str, count: int, first: int, opened: OpenFragment) -> str:
         f"{first} of fragment {opened.fragment.id}, but the schema declares it not nullable; "
         f"set_nullable({path!r}, nullable=True) corrects the schema"
     )
+
+
+SHARED = "rows share their ids with other live rows"
+NOT_GIVEN_OUT = "ids are in use that would be given out next"
+_STABLE = int(Feature.STABLE_ROW_IDS)
+
+
+def row_id_faults(snapshot: Snapshot, level: Level) -> list[Fault]:
+    """Look for row ids that two live rows share, or that are not given out yet."""
+    if not snapshot.manifest.reader_flags & _STABLE or level < Level.FILES:
+        return []
+    path = shown(snapshot.store, snapshot.manifest_path)
+    readers = Readers(snapshot)
+    seen, owners = [], []
+    for position in range(len(readers)):
+        try:
+            opened = readers[position].opened
+            ids = opened.sequence(ROW_ID)
+            gone = opened.deletions
+        except LanceTableError:
+            continue  # reported with the fragment
+        if ids is None:
+            continue
+        live = ids if gone is None else np.delete(ids, gone.offsets)
+        seen.append(live)
+        owners.append(np.full(len(live), opened.fragment.id, np.int64))
+    if not seen:
+        return []
+    ids, fragments = np.concatenate(seen), np.concatenate(owners)
+    order = np.argsort(ids, kind="stable")
+    is_double = np.zeros(len(ids), np.bool_)
+    is_double[order[1:]] = ids[order[1:]] == ids[order[:-1]]
+    beyond = ids >= snapshot.manifest.next_row_id
+    return [
+        Fault("row ids", path, message, id_)
+        for message, chosen in ((SHARED, is_double), (NOT_GIVEN_OUT, beyond))
+        for id_ in np.unique(fragments[chosen]).tolist()
+    ]
+
+
+FRAGMENT_IDS = "fragment ids"
+
+
+def id_faults(snapshot: Snapshot) -> Iterator[Fault]:
+    """Yield a fault for each id that fragments of a version share."""
+    path = shown(snapshot.store, snapshot.manifest_path)
+    for id_ in sorted(shared_ids(snapshot.manifest)):
+        yield Fault(FRAGMENT_IDS, path, f"more than one fragment has the id {id_}")
+
+
+def with_own_deletions(
+    snapshot: Snapshot, fragments: Sequence[Fragment], written: list[str]
+) -> list[Fragment]:
+    """Return fragments whose deletion files are named by their ids, copied where they were not.
+
+    The paths of new files are added to ``written``.
+
+    Raises:
+        CorruptError: a deletion file is damaged.
+        StoreError: the store failed.
+    """
+    files = DataFiles(snapshot)
+    found = []
+    for fragment in fragments:
+        deletion = fragment.deletion_file
+        if deletion is None or deletion.fragment_id is None:
+            found.append(fragment)
+            continue
+        rows = OpenFragment(fragment, files).rows
+        gone = load_deletions(snapshot, fragment, deletion, rows).offsets
+        made = write_deletions(snapshot.store, fragment, gone, read_version=snapshot.version)
+        written.append(made.path)
+        found.append(fragment._replace(deletion_file=made.file))
+    return found

@@ -19,17 +19,21 @@ from lancetable.errors import (
     StoreError,
     UnsupportedError,
 )
-from lancetable.store.address import Address, parse_address, written_address
-from lancetable.store.base import Credentials, Entry, ReadableFile, WritableFile, too_large
-from lancetable.store.cache import CachedFile, cache_of, is_cacheable
-from lancetable.store.client import Client, Connection, connection_of
-from lancetable.store.errors import Verb
-from lancetable.store.etag_cache import Kept
-from lancetable.store.fetch import fetch_ranges
-from lancetable.store.ranges import ByteRange
-from lancetable.store.repeat import Request, repeated
-from lancetable.store.settings import KiB, Limits, Service
-from lancetable.store.upload import Upload, put_whole
+from lancetable.store.base import (
+    ByteRange,
+    Credentials,
+    Entry,
+    ReadableFile,
+    WritableFile,
+    too_large,
+)
+from lancetable.store.cloud.address import Address, parse_address, written_address
+from lancetable.store.cloud.cache import CachedFile, Kept, cache_of, is_cacheable
+from lancetable.store.cloud.client import Client, Connection, connection_of
+from lancetable.store.cloud.errors import Verb
+from lancetable.store.cloud.fetch import Request, fetch_ranges, repeated
+from lancetable.store.cloud.settings import KiB, Limits, Service
+from lancetable.store.cloud.upload import Upload, put_whole
 
 PAGE = 1000
 """Number of names that one request of a listing returns."""

@@ -22,8 +22,8 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from lancetable.errors import InputError, UnsupportedError
-from lancetable.store.secrets import hide_secrets, quoted
-from lancetable.store.settings import Service
+from lancetable.store.cloud.errors import hide_secrets, quoted
+from lancetable.store.cloud.settings import Service
 
 _BUCKET = re.compile(r"[A-Za-z0-9._$-]{1,255}")
 _HOST = re.compile(r"(?:[^/@\s]*@)?(?:\[[0-9A-Fa-f:.]+\]|[^/@\s:\[\]]+)(?::\d{1,5})?")

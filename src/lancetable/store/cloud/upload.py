@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 
 from lancetable.errors import LanceTableError, StoreError
 from lancetable.store.base import Bytes
-from lancetable.store.client import Connection
-from lancetable.store.errors import Verb, is_client_error, translated
-from lancetable.store.repeat import repeated
+from lancetable.store.cloud.client import Connection
+from lancetable.store.cloud.errors import Verb, is_client_error, translated
+from lancetable.store.cloud.fetch import repeated
 
 
 class _GivenUpError(Exception):

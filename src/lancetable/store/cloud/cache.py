@@ -1,9 +1,14 @@
-"""A cache of immutable files on a local disk, shared by all processes that name its folder.
+"""Caches of immutable files on a local disk, and of small objects in memory.
 
-Files are kept in blocks. A block is a file of its own: its bytes, then a checksum of four bytes,
-little-endian. One rename puts the complete file in place, so readers need no lock; a block that is
-missing, truncated or damaged is fetched again. When the cache is full, the least recently used
-blocks are removed. Only files with the names of blocks are removed; other files in the folder stay.
+The folder on disk is shared by all processes that name it. Files are kept in blocks. A block is a
+file of its own: its bytes, then a checksum of four bytes, little-endian. One rename puts the
+complete file in place, so readers need no lock; a block that is missing, truncated or damaged is
+fetched again. When the cache is full, the least recently used blocks are removed. Only files with
+the names of blocks are removed; other files in the folder stay.
+
+Small objects are kept by the entity tag of their content. A listing contains the tag of each
+object. When the tag is unchanged, the bytes are the same and are not fetched again, so reopening a
+table costs one request.
 """
 
 import contextlib
@@ -14,12 +19,12 @@ import stat
 import threading
 import time
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from lancetable.store.base import ReadableFile
-from lancetable.store.ranges import ByteRange
+from lancetable.store.base import ByteRange, ReadableFile
 
 BLOCK = 256 * 1024
 _CHECKSUM = 4
@@ -184,3 +189,44 @@ def _cut(blocks: dict[int, bytes | memoryview], wanted: ByteRange) -> memoryview
         return memoryview(blocks[first])[start - offset : stop - offset].toreadonly()
     joined = b"".join(blocks[number] for number in range(first, last + 1))
     return memoryview(joined)[start - offset : stop - offset]
+
+
+MOST_BYTES = 32 * 1024 * 1024
+LARGEST = MOST_BYTES // 8
+
+
+class Kept:
+    """Contents by key and tag; the least recently used are dropped first."""
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most = most
+        self._contents: OrderedDict[object, tuple[str, bytes]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._contents.clear()
+            self._bytes = 0
+
+    def find(self, key: object, tag: str) -> bytes | None:
+        """Return the content of an object if its tag matches."""
+        with self._lock:
+            found = self._contents.get(key)
+            if found is None or found[0] != tag:
+                return None
+            self._contents.move_to_end(key)
+            return found[1]
+
+    def keep(self, key: object, tag: str | None, content: bytes) -> None:
+        """Remember the content of an object, unless it is large or has no tag."""
+        if not tag or len(content) > LARGEST:
+            return
+        with self._lock:
+            _, old = self._contents.pop(key, ("", b""))
+            self._contents[key] = (tag, content)
+            self._bytes += len(content) - len(old)
+            while self._bytes > self._most:
+                _, (_, gone) = self._contents.popitem(last=False)
+                self._bytes -= len(gone)

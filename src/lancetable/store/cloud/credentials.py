@@ -14,7 +14,7 @@ from typing import Any
 
 from lancetable.errors import InputError
 from lancetable.store.base import Credentials
-from lancetable.store.settings import Service, settle
+from lancetable.store.cloud.settings import Service, settle
 
 _TIMES = ("expires_at", "expires_at_millis")
 

@@ -3,6 +3,8 @@
 The client library raises long texts that contain the answer of the service. Its status and code
 identify the cause; each known cause has one sentence that names the setting to change. The text
 continues with details of the connection, which show whether the request was sent at all.
+
+Secrets are removed from all text that is shown: addresses, messages and log lines.
 """
 
 import re
@@ -11,8 +13,45 @@ from enum import Enum
 from typing import NamedTuple
 
 from lancetable.errors import ExistsError, FileNotFoundInStoreError, LanceTableError, StoreError
-from lancetable.store.secrets import quoted
-from lancetable.store.settings import NOBODY, Caller
+from lancetable.store.cloud.settings import NOBODY, Caller
+
+HIDDEN = "***"
+MOST_CHARACTERS = 300
+"""Longest part of a message that comes from a server or a client library."""
+
+# Order matters: a header may hold what looks like a query parameter.
+_PATTERNS = (
+    # user:password@host; a container before '@' has no colon, and a port is followed by a path.
+    (
+        re.compile(r"(://)[^/\s:@]*:(?!\d{1,5}(?:[/?#\s\"']|$))[^\s@]*@"),
+        rf"\1{HIDDEN}@",
+    ),
+    (re.compile(r"(?i)\b(bearer|basic|sharedkey)\s+[\w.:~+/=-]{16,}"), rf"\1 {HIDDEN}"),
+    (
+        re.compile(
+            r"(?i)(?<![a-z0-9])((?:x-amz-|x-goog-)?(?:sig|signature|credential|security-token|"
+            r"session[-_]token|access[-_]?token|sas[-_]?token|account[-_]?key|secret[-_]access[-_]key|"
+            r"client[-_]secret|password)\s*[=:]\s*)(?!\*\*\*)[^&;\s\"'<>]+"
+        ),
+        rf"\1{HIDDEN}",
+    ),
+)
+
+
+def hide_secrets(text: str) -> str:
+    """Return the text with passwords, signatures, keys and tokens replaced by ``***``."""
+    for pattern, shown in _PATTERNS:
+        text = pattern.sub(shown, text)
+    return text
+
+
+def quoted(text: str, most: int = MOST_CHARACTERS) -> str:
+    """Return external text as one short line without secrets, for use in a message."""
+    # Truncate first: a secret that is cut off is still recognised by its beginning.
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * most]).split())
+    line = hide_secrets(line)
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,100})</Code>")

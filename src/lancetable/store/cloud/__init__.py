@@ -1,0 +1,1 @@
+"""Object stores, reached through obstore: addresses, settings, clients, requests."""
