@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 import pytest
+from lancetable.operations.check.tasks import LookTask
 
 import lancetable as lt
 from lancetable.commit.versions import load
@@ -17,7 +18,6 @@ from lancetable.operations.check.journal import Journal
 from lancetable.operations.check.model import Level
 from lancetable.operations.check.repair import plan_repair
 from lancetable.operations.check.run import check
-from lancetable.operations.check.tasks import LookTask
 from lancetable.store import TableLocation
 from lancetable.store.wrap import WrappedStore
 from tests.acts import make_base
