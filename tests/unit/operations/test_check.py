@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import pyarrow as pa
 import pytest
-from lancetable.operations.check.tasks import LookTask
 
 import lancetable as lt
 from lancetable.commit.versions import load
@@ -18,6 +17,7 @@ from lancetable.operations.check.journal import Journal
 from lancetable.operations.check.model import Level
 from lancetable.operations.check.repair import plan_repair
 from lancetable.operations.check.run import check
+from lancetable.operations.check.version import LookTask
 from lancetable.store import TableLocation
 from lancetable.store.wrap import WrappedStore
 from tests.acts import make_base
@@ -60,7 +60,7 @@ def test_damage_is_named_and_repaired(tmp_path, name) -> None:
     assert problem.consequence
     before = {file: (path / file).read_bytes() for file in files_below(path)}
     if not damage.opens:
-        with pytest.raises(lt.CorruptError, match="run repair_table"):
+        with pytest.raises(lt.CorruptError, match="or run repair_table"):
             lt.open_table(path)
     plan = lt.repair_table(path, damage.level)
     assert {one.kind for one in plan.losses} == ({damage.loss} if damage.loss else set())
