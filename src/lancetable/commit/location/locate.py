@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeAlias
 
 from lancetable.commit.location.external import version_of
-from lancetable.commit.options import LOG
 from lancetable.errors import ExistsError, InputError, StoreError
 from lancetable.store import Credentials, Durability, Store, TableLocation
 from lancetable.store.access import access_from
@@ -57,6 +56,8 @@ class LockedStore(WrappedStore):
                 place = f"{self.root}/{path}: under the commit lock: "
                 is_certain = not sent or (isinstance(cause, StoreError) and cause.is_certain)
                 raise StoreError(f"{place}{cause}", is_certain=is_certain) from cause
+            from lancetable.commit.options import LOG  # loads logging
+
             LOG.warning("%s/%s was made, and its lock failed: %s", self.root, path, cause)
         if not sent:
             raise ExistsError(f"{self.root}/{path}: the object exists already")
