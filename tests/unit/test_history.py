@@ -72,7 +72,7 @@ def test_a_history_ends_at_the_version_of_the_handle(table: lt.Table) -> None:
     assert [one.version for one in table.history(limit=2)] == [4, 3]
     table.checkout(2)
     assert [one.version for one in table.history()] == [2, 1]
-    with pytest.raises(InputError, match="-1 versions"):
+    with pytest.raises(InputError, match="limit is -1"):
         table.history(limit=-1)
 
 
