@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.commit.location.locate import LockedStore
+from lancetable.commit.location.external import LockedStore
 from lancetable.commit.versions import load
 from lancetable.store import Store, TableLocation
 from lancetable.store.memory import MemoryStore

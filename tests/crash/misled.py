@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lancetable.commit.location.external import ExternalStore
-from lancetable.commit.location.locate import LockedStore
+from lancetable.commit.location.external import ExternalStore, LockedStore
 from lancetable.commit.versions import load
 from lancetable.errors import ExistsError, FileNotFoundInStoreError, StoreError
 from lancetable.store import Store, TableLocation

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import lancetable
 from lancetable.errors import LanceTableError
 from lancetable.file import compiled_rows
+from lancetable.format.encoding.gather import FlatTake
 from lancetable.format.encoding.kernels.addressing import GATHER
-from lancetable.format.encoding.take_batch import FlatTake
 from lancetable.fragment import readers
 from tests.properties.test_gathering import ROWS, rich_table
 from tests.same import assert_same_table

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lancetable.file.model import V2_1, V2_2
 from lancetable.file.pages import page_builder
 from lancetable.format.encoding.build import choose
-from lancetable.format.encoding.build.coder import TextCoder
+from lancetable.format.encoding.build.compress import TextCoder
 from lancetable.format.encoding.build.field_options import DEFAULT
 from lancetable.format.encoding.build.shred import shred
 from lancetable.format.encoding.build.small import MOST_VALUES, small_page

@@ -1,4 +1,4 @@
-"""What does ``lancetable`` on the command line understand, and how does it fail?
+"""Commands of ``lancetable``, and its error output.
 
 A deliberate error of the library becomes one line on the error stream and exit code 1; anything
 else is a defect and keeps its traceback. Only typer is imported at the start; the commands import

@@ -20,12 +20,20 @@ from lancetable.file.leaf_info import LeafPlan, Sight, sights_of
 from lancetable.file.threads import free_threads
 from lancetable.format.encoding.assemble import LeafRun, assemble
 from lancetable.format.encoding.base import Integers, Page
-from lancetable.format.encoding.gather import Missing, Places, gather, gather_plan, places_of
+from lancetable.format.encoding.gather import (
+    FlatTake,
+    Missing,
+    Places,
+    Words,
+    gather,
+    gather_plan,
+    is_flat,
+    places_of,
+)
 from lancetable.format.encoding.kernels.addressing import Gather, Values
 from lancetable.format.encoding.kernels.records import PageRecord, SlotRecord
 from lancetable.format.encoding.layout import Layout, OpenPage
 from lancetable.format.encoding.page_records import card_of, full_layers
-from lancetable.format.encoding.take_batch import FlatTake, Words, is_flat
 from lancetable.format.limits import read_limits
 from lancetable.format.schema.model import Field
 from lancetable.store import ReadableFile, will_need

@@ -14,10 +14,10 @@ from lancetable.errors import InputError, SchemaError, UnsupportedError
 from lancetable.file.leaf_info import column_owners, leaves_of
 from lancetable.file.model import V2_0, V2_1, V2_2, FileVersion
 from lancetable.format.encoding.build import choose
-from lancetable.format.encoding.build.blob import build_blobs
 from lancetable.format.encoding.build.blocks import PageDraft
-from lancetable.format.encoding.build.coder import TextCoder
+from lancetable.format.encoding.build.compress import TextCoder
 from lancetable.format.encoding.build.field_options import Knobs, knobs_of
+from lancetable.format.encoding.build.fullzip import build_blobs
 from lancetable.format.encoding.build.shred import LISTS, Shredded, shred
 from lancetable.format.encoding.build.small import MOST_VALUES, small_page
 from lancetable.format.encoding.jsonb import encode_jsonb, jsonb_to_text

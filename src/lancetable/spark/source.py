@@ -18,9 +18,8 @@ from pyspark.sql.types import StructType
 
 from lancetable.errors import TableNotFoundError
 from lancetable.spark.errors import all_coded
-from lancetable.spark.options import ChangeMode, Options, TableRef, parse_options
+from lancetable.spark.options import ChangeMode, Options, TableRef, VersionId, parse_options
 from lancetable.spark.read.schema import open_version, shown_schema
-from lancetable.spark.version_id import VersionId
 
 if TYPE_CHECKING:
     from lancetable.spark.read.feed import LanceChangesReader

@@ -20,7 +20,7 @@ from lancetable.table.table import Table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lancetable.commit.location.locate import CommitLock
+    from lancetable.commit.location.external import CommitLock
     from lancetable.commit.options import CommitOptions
     from lancetable.fragment.progress import ProgressCallback
     from lancetable.operations.check.model import CheckResult

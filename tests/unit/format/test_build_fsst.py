@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancetable.format.encoding.build.coder import TextCoder
+from lancetable.format.encoding.build.compress import TextCoder
 from lancetable.format.encoding.kernels import fsst
 from lancetable.format.encoding.kernels.fsst_encode import encode, sample, symbol_table, train
 

@@ -9,10 +9,10 @@ import pytest
 from lancetable.format.encoding.blocks import Chunks, FixedWidth, VariableWidth
 from lancetable.format.encoding.build import choose
 from lancetable.format.encoding.build.blocks import VariableValues, bool_bits
-from lancetable.format.encoding.build.coder import TextCoder
+from lancetable.format.encoding.build.choose import MOST_LEVELS, is_crowded, split_rows
+from lancetable.format.encoding.build.compress import TextCoder
 from lancetable.format.encoding.build.field_options import Knobs
 from lancetable.format.encoding.build.shred import Shredded, shred
-from lancetable.format.encoding.build.split import MOST_LEVELS, is_crowded, split_rows
 from lancetable.format.encoding.build.values import (
     ChunkedValues,
     block_widths,

@@ -7,7 +7,7 @@ import pytest
 
 from lancetable.errors import InputError
 from lancetable.format.encoding.build.blocks import PageDraft
-from lancetable.format.encoding.build.coder import TextCoder
+from lancetable.format.encoding.build.compress import TextCoder
 from lancetable.format.encoding.build.field_options import Knobs
 from lancetable.format.encoding.v20.build import build_pages
 from lancetable.format.encoding.v20.codec import decode, encode

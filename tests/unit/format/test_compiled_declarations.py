@@ -6,8 +6,8 @@ import re
 import pytest
 
 from lancetable.format.encoding.kernels import compiled
+from lancetable.format.encoding.kernels.encoders import SIGNATURES, Signature
 from lancetable.format.encoding.kernels.records import RECORDS, SlotRecord
-from lancetable.format.encoding.kernels.signatures import SIGNATURES, Signature
 from tests.conftest import ROOT
 
 SOURCES = ROOT / "src/lancetable/format/encoding/kernels/c"

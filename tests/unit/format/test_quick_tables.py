@@ -9,7 +9,7 @@ from lancetable.errors import CorruptError
 from lancetable.format.encoding.base import PageBuffer
 from lancetable.format.encoding.compressions.flat import Flat
 from lancetable.format.encoding.kernels.compiled import LIBRARY
-from lancetable.format.encoding.layouts import miniblock, rowindex
+from lancetable.format.encoding.layouts import chunks, miniblock
 from lancetable.format.encoding.layouts.chunks import ChunkShape
 from lancetable.format.encoding.layouts.miniblock import MiniBlock
 from lancetable.format.encoding.repdef import Layer, layers_of
@@ -62,6 +62,6 @@ def test_repetition_index(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     starting = pairs[:, 0].astype(np.int64) + opens - np.append(False, opens[:-1])
     rows = int(starting.sum()) + chance.choice([0, 0, 0, 1])
     data = pairs.reshape(-1).view(np.uint8)
-    quick = outcome(lambda: [rowindex.parse_row_index(data, count, rows).firsts])
-    monkeypatch.setattr(rowindex, "row_firsts", lambda *_: None)
-    assert quick == outcome(lambda: [rowindex.parse_row_index(data, count, rows).firsts])
+    quick = outcome(lambda: [chunks.parse_row_index(data, count, rows).firsts])
+    monkeypatch.setattr(chunks, "row_firsts", lambda *_: None)
+    assert quick == outcome(lambda: [chunks.parse_row_index(data, count, rows).firsts])

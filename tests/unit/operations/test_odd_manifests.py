@@ -7,7 +7,7 @@ import lancetable as lt
 from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.format.manifest.envelope import FOOTER, frame
 from lancetable.format.proto import table_pb2
-from lancetable.format.schema.keys import primary_key
+from lancetable.format.schema.model import primary_key
 from tests.manifests import edit_manifest, manifest_file, read_manifest
 
 ROWS = pa.table({"a": pa.array([1, 2, 3], pa.int64()), "b": ["x", "y", "z"]})

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from lancetable.commit.transaction import MapUpdate, UpdateConfig
 from lancetable.errors import InputError
 from lancetable.format.manifest import Manifest
-from lancetable.format.schema.keys import primary_key_position
-from lancetable.format.schema.model import EXTENSION_NAME, Field
+from lancetable.format.schema.model import EXTENSION_NAME, Field, primary_key_position
 
 
 def updated_config(manifest: Manifest, operation: UpdateConfig) -> Manifest:

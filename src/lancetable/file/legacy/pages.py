@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.format.encoding.base import Integers, PageBuffer, Reading, Rows
 from lancetable.format.encoding.v20.arrays import bits_of, fixed_array
-from lancetable.format.encoding.v20.ends import Extents
 from lancetable.format.encoding.v20.select import (
     cover,
     numbers_array,
@@ -33,6 +32,7 @@ from lancetable.format.encoding.v20.select import (
     together,
 )
 from lancetable.format.encoding.v20.variable import (
+    Extents,
     Strings,
     check_int32,
     gather_strings,

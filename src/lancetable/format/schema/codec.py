@@ -13,7 +13,6 @@ from google.protobuf.message import DecodeError
 
 from lancetable.errors import CorruptError
 from lancetable.format.proto import file_pb2
-from lancetable.format.schema.keys import primary_key_position
 from lancetable.format.schema.model import (
     BLOB_KEY,
     EXTENSION_NAME,
@@ -21,6 +20,7 @@ from lancetable.format.schema.model import (
     DictionaryPage,
     Field,
     Schema,
+    primary_key_position,
 )
 
 MAX_DEPTH = 64

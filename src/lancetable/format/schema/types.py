@@ -10,11 +10,10 @@ from functools import lru_cache
 import pyarrow as pa
 
 from lancetable.errors import CorruptError, InputError, SchemaError
-from lancetable.format.schema.extensions import extension_metadata
-from lancetable.format.schema.keys import primary_key_position
 from lancetable.format.schema.logical import (
     MAX_NESTING,
     childless_type,
+    extension_metadata,
     logical_type,
     split_fixed_size_list,
 )
@@ -30,6 +29,7 @@ from lancetable.format.schema.model import (
     STORAGE_CLASS,
     Field,
     Schema,
+    primary_key_position,
 )
 
 ARROW_JSON = "arrow.json"

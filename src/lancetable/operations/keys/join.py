@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 
 from lancetable.errors import InputError
 from lancetable.format.arrays import Offsets
-from lancetable.format.encoding.kernels.ordering import ascending_order
-from lancetable.format.encoding.kernels.probing import Marks, marks_of, probe
+from lancetable.format.encoding.kernels.probing import Marks, ascending_order, marks_of, probe
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import resolve
 from lancetable.fragment.readers import Readers

@@ -20,13 +20,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark import cloudpickle
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from lancetable.format.manifest import Fragment
+from lancetable.fragment.projection import ROW_ADDRESS
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.writer import remove_fragments
 from lancetable.operations.keys.join import Pairs, SourceKeys
-from lancetable.operations.keys.keys import InsertedKeys, codes_of
+from lancetable.operations.keys.keys import InsertedKeys, codes_of, comparable
 from lancetable.operations.keys.spill import RowBuffer
 from lancetable.operations.keys.xxhash import Hashes, hash_words
 from lancetable.operations.merge.clauses import When
@@ -37,14 +38,57 @@ from lancetable.operations.rows.find_rows import by_fragment
 from lancetable.operations.rows.move_rows import target_of
 from lancetable.operations.rows.parts import parts
 from lancetable.operations.run.runner import Threads
+from lancetable.scan import execute
+from lancetable.scan.plan import plan
+from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.spark.casts import Casts
 from lancetable.spark.errors import explain_missing_modules
-from lancetable.spark.merge.keys import ADDRESS, KEY, carried, key_fields, scan_keys, uncarried
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lancetable.commit.snapshot import Snapshot
+
+
+ADDRESS, KEY = "_lancetable_address", "_lancetable_key"
+
+
+def key_fields(snapshot: "Snapshot", on: Sequence[str]) -> list[StructField]:
+    """Return the columns in which row addresses and keys of a table travel."""
+    shown = plan(snapshot.manifest.schema, ScanRequest(tuple(on))).schema
+    forms = [comparable(pa.nulls(0, field.type), field.name) for field in shown]
+    kinds = [BinaryType() if pa.types.is_large_binary(one.type) else LongType() for one in forms]
+    keys = [StructField(f"{KEY}{at}", kind) for at, kind in enumerate(kinds)]
+    return [StructField(ADDRESS, LongType()), *keys]
+
+
+def scan_keys(part: "Snapshot", on: Sequence[str]) -> Iterator[tuple[pa.Array, list[pa.Array]]]:
+    """Yield row addresses as Spark has them, and keys in comparable form."""
+    planned = plan(part.manifest.schema, ScanRequest((*on, ROW_ADDRESS)))
+    for piece in execute.run(planned, Readers(part), ScanOptions(threads=1)):
+        if not piece.rows:
+            continue
+        *columns, addresses = [
+            chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) for chunks in piece.columns
+        ]
+        keys = [comparable(one, name) for one, name in zip(columns, on, strict=True)]
+        yield addresses.view(pa.int64()), keys
+
+
+def carried(key: pa.Array) -> pa.Array:
+    """Return a comparable key in a type that Spark has."""
+    if pa.types.is_large_binary(key.type):
+        return key.cast(pa.binary())
+    return key.view(pa.int64())
+
+
+def uncarried(column: pa.ChunkedArray, like: pa.DataType) -> pa.Array:
+    """Return comparable keys that travelled."""
+    array = column.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.nulls(0, column.type)
+    return array.cast(like) if pa.types.is_large_binary(like) else array.view(like)
+
 
 BUCKET = "_lancetable_bucket"
 _ROWS_PER_BUCKET = 512 * 1024

@@ -6,12 +6,19 @@ window and only on demand, so that a limit ends the work early.
 Filters of a query are left to Spark: no reader overrides ``pushFilters``. Spark keeps the read plan
 of pushed filters in the object that all queries of a data frame or view share, so that a filter of
 one query would drop rows of the others. The option ``where`` belongs to the data frame itself.
+
+A function can be applied to the rows without sending them through the JVM: partitions travel inside
+the function that the workers run, one for each partition of a range of numbers. A worker reads the
+rows and hands them to the function in the same process.
 """
 
-from collections.abc import Iterator
+import pickle
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -28,11 +35,14 @@ from lancetable.scan.result import table_of
 from lancetable.scan.row_size import Pace, measured
 from lancetable.scan.window import read_parts
 from lancetable.spark.casts import Casts, plan_read
-from lancetable.spark.errors import all_coded
+from lancetable.spark.errors import all_coded, coded
 from lancetable.spark.options import ReadOptions
 from lancetable.spark.read.partitions import LancePartition, divide
-from lancetable.spark.read.schema import request_for
+from lancetable.spark.read.schema import request_for, shown_schema
 from lancetable.spark.types import to_arrow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +164,48 @@ class LanceReader(DataSourceReader):
         if not isinstance(partition, LancePartition):
             return
         yield from self.reader.batches(partition)
+
+
+Function: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+_dumps: Any = cloudpickle.dumps
+
+
+def fused(
+    spark: "SparkSession",
+    snapshot: Snapshot,
+    options: ReadOptions,
+    function: Function,
+    schema: "StructType | str",
+) -> "DataFrame":
+    """Return what a function gives for the rows of a version.
+
+    Raises:
+        SchemaError: there is no such column.
+        ExpressionError: the predicate cannot be understood or does not fit the columns.
+    """
+    own = snapshot.manifest.schema
+    reader = PartitionReader(shown_schema(own, options), options)
+    planned = plan(own, reader.request(own, snapshot.version))
+    payloads = [_dumps(partition) for partition in divide(snapshot, planned, options)]
+    rows = spark.range(0, len(payloads), 1, len(payloads))
+    return rows.mapInArrow(_Work(payloads, reader, function), schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Reads partitions on a worker and calls the function."""
+
+    payloads: list[bytes]
+    reader: PartitionReader
+    function: Function
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                partition = pickle.loads(self.payloads[place])  # noqa: S301 - the driver's
+                yield from self.function(_read(self.reader, partition))
+
+
+@coded
+def _read(reader: PartitionReader, partition: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
+    yield from reader.native_batches(partition)

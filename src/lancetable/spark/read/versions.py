@@ -13,7 +13,7 @@ from lancetable.commit.versions import load
 from lancetable.errors import ConflictError
 from lancetable.format.manifest import Fragment
 from lancetable.fragment.counts import live_rows
-from lancetable.spark.version_id import VersionId
+from lancetable.spark.options import VersionId
 from lancetable.store import TableLocation
 
 _WITHOUT_ROWS = frozenset(

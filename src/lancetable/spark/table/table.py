@@ -30,10 +30,10 @@ from lancetable.spark.errors import all_coded
 from lancetable.spark.merge.builder import LanceMergeBuilder, as_keys
 from lancetable.spark.merge.frame import Join, is_here, merge_frame, stored_rows
 from lancetable.spark.options import ReadOptions
+from lancetable.spark.read.reader import fused
 from lancetable.spark.runner import PATIENT, SparkRunner
 from lancetable.spark.table.builder import LanceTableBuilder
 from lancetable.spark.table.maintenance import MaintainedTable
-from lancetable.spark.table.map_in_arrow import fused
 from lancetable.spark.table.reports import MERGED, merged
 from lancetable.spark.table.versioned import VersionedTable
 from lancetable.spark.write.column_join import add_frame_columns

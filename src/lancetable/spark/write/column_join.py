@@ -51,8 +51,7 @@ from lancetable.scan.plan import plan
 from lancetable.scan.request import ScanRequest
 from lancetable.spark.casts import plan_write
 from lancetable.spark.errors import all_coded, explain_missing_modules
-from lancetable.spark.merge.join import Incoming
-from lancetable.spark.merge.keys import ADDRESS, KEY, carried, key_fields, scan_keys
+from lancetable.spark.merge.join import ADDRESS, KEY, Incoming, carried, key_fields, scan_keys
 from lancetable.spark.options import Rounding
 from lancetable.spark.types import to_arrow, to_table
 

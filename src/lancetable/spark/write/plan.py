@@ -37,9 +37,8 @@ from lancetable.operations.rows.parts import part_of
 from lancetable.scan.columns import bound_predicate
 from lancetable.scan.request import parse_where
 from lancetable.spark.casts import plan_write
-from lancetable.spark.options import CreateMode, Options, Rounding, SinkOptions, TableRef
+from lancetable.spark.options import CreateMode, Options, Rounding, SinkOptions, TableRef, VersionId
 from lancetable.spark.types import to_arrow, to_table
-from lancetable.spark.version_id import VersionId
 from lancetable.store import Store, TableLocation
 
 

@@ -30,7 +30,7 @@ from lancetable.format.manifest.rowids import (
     encode_row_ids,
     encode_versions,
 )
-from lancetable.format.manifest.rowids.choose import choose_segment
+from lancetable.format.manifest.rowids.expand import choose_segment
 from lancetable.format.manifest.rowids.segments import (
     Listed,
     Range,

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lancetable.errors import CorruptError, SchemaError
-from lancetable.format.schema.keys import primary_key
-from lancetable.format.schema.model import Field, Schema
+from lancetable.format.schema.model import Field, Schema, primary_key
 from lancetable.format.schema.types import (
     arrow_schema,
     arrow_type,

@@ -5,8 +5,9 @@
 3. Small values go into mini-blocks, each with the encoding that needs the fewest bytes; values of
    256 bytes and more, and whatever does not fit a mini-block, into a full-zip page.
 
-Rows that are mostly empty lists can have more levels than a mini-block counts; such a page is
-split into smaller ones.
+Rows that are mostly empty lists can have more levels than a mini-block counts; such a page is split
+into smaller ones. A chunk counts its levels in 16 bits. Where values are rare among null and empty
+lists, the levels between two chunks of values can be more.
 """
 
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.errors import UnsupportedError
-from lancetable.format.encoding.base import Bytes
+from lancetable.format.encoding.base import Bytes, Integers
 from lancetable.format.encoding.build.blocks import (
     FixedValues,
     PageDraft,
@@ -27,18 +28,22 @@ from lancetable.format.encoding.build.blocks import (
     fixed_values,
     variable_values,
 )
-from lancetable.format.encoding.build.coder import TextCoder
-from lancetable.format.encoding.build.compress import compress_chunks, compress_values
+from lancetable.format.encoding.build.compress import TextCoder, compress_chunks, compress_values
 from lancetable.format.encoding.build.constant import build_constant, build_nulls
 from lancetable.format.encoding.build.dictionary import dictionary_of, try_dictionary
 from lancetable.format.encoding.build.field_options import Knobs
 from lancetable.format.encoding.build.fullzip import build_fullzip
-from lancetable.format.encoding.build.lists import holds_bits, lists_per_chunk, lists_per_value
+from lancetable.format.encoding.build.lists import (
+    holds_bits,
+    lists_per_chunk,
+    lists_per_value,
+    packed_rows,
+    zipped_rows,
+)
 from lancetable.format.encoding.build.miniblock import build_miniblock
 from lancetable.format.encoding.build.shred import Shredded
-from lancetable.format.encoding.build.split import is_crowded, split_rows
-from lancetable.format.encoding.build.structs import packed_rows, zipped_rows
 from lancetable.format.encoding.build.values import (
+    MOST_VALUES,
     ChunkedValues,
     block_widths,
     encode_bitpacked,
@@ -55,6 +60,11 @@ from lancetable.format.encoding.compressions.variable import Variable
 from lancetable.format.encoding.kernels.bitpack import WORDS
 from lancetable.format.encoding.kernels.compiled import LIBRARY
 from lancetable.format.encoding.leaf import Kind, Shape, kind_of
+from lancetable.format.encoding.repdef import layers_of, visible
+
+if TYPE_CHECKING:
+    from lancetable.format.encoding.blocks import Compression
+
 
 NARROW_BYTES = 256
 CHUNK_LIMIT = 4096
@@ -68,9 +78,6 @@ SAMPLED_VALUES = 1024
 SAMPLED_PLACES = 4
 WORTHWHILE_PACKING = 0.96
 """Bit-packing must bring values below this share; floats that lose a bit or two stay flat."""
-
-if TYPE_CHECKING:
-    from lancetable.format.encoding.blocks import Compression
 
 
 class Grammar(NamedTuple):
@@ -316,3 +323,51 @@ def _fullzip_page(leaf: Shredded, kind: Kind, rows: int, choice: Choice) -> Page
     else:
         values, compression = fixed_values(leaf.values, kind.width), Flat(kind.width * 8)
     return build_fullzip(leaf, values, compression, rows)
+
+
+MOST_LEVELS = 65535
+
+
+def is_crowded(leaf: Shredded) -> bool:
+    """Return whether a chunk of values might have more levels than can be counted."""
+    if leaf.rep is None or leaf.def_ is None or len(leaf.rep) <= MOST_LEVELS:
+        return False
+    shown = visible(leaf.def_, layers_of(leaf.layers))
+    if shown is None:
+        return False
+    # Levels behind the last value of a chunk belong to the next one, except for the last chunk.
+    lasts = np.flatnonzero(shown)[MOST_VALUES - 1 : -1 : MOST_VALUES]
+    edges = np.concatenate([[0], lasts + 1, [len(shown)]])
+    return int(np.diff(edges).max()) > MOST_LEVELS
+
+
+def split_rows(leaf: Shredded) -> Iterator[tuple[Shredded, int]]:
+    """Cut a leaf between rows so that every part has few levels, and say how many rows it has.
+
+    A single row may have more.
+    """
+    if leaf.rep is None or leaf.def_ is None:
+        return
+    layers = layers_of(leaf.layers)
+    starts = np.append(np.flatnonzero(leaf.rep == layers.max_rep), len(leaf.rep))
+    shown = visible(leaf.def_, layers)
+    values = np.append(0, np.cumsum(np.ones(len(leaf.rep), np.bool_) if shown is None else shown))
+    for first, last in _row_spans(starts):
+        begin, end = int(starts[first]), int(starts[last])
+        place = int(values[begin])
+        part = leaf._replace(
+            values=leaf.values.slice(place, int(values[end]) - place),
+            rep=leaf.rep[begin:end],
+            def_=leaf.def_[begin:end],
+        )
+        yield part, last - first
+
+
+def _row_spans(starts: Integers) -> Iterator[tuple[int, int]]:
+    rows = len(starts) - 1
+    first = 0
+    while first < rows:
+        reached = int(np.searchsorted(starts, starts[first] + MOST_LEVELS, "right")) - 1
+        last = min(max(reached, first + 1), rows)
+        yield first, last
+        first = last

@@ -9,7 +9,7 @@ from lancetable.format.encoding.base import Bytes, Levels
 from lancetable.format.encoding.blocks import Compression
 from lancetable.format.encoding.build.blocks import PageDraft
 from lancetable.format.encoding.build.codec import encode_layout
-from lancetable.format.encoding.build.levels import encode_block
+from lancetable.format.encoding.build.miniblock import encode_block
 from lancetable.format.encoding.build.shred import Shredded
 from lancetable.format.encoding.layouts.constant import ConstantPage
 from lancetable.format.encoding.repdef import Layer, layers_of

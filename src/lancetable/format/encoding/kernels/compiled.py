@@ -14,10 +14,9 @@ from typing import Any
 
 from lancetable.errors import UnsupportedError
 from lancetable.format.encoding.base import Bytes, Integers, Levels
-from lancetable.format.encoding.kernels.encoders import Encoders
+from lancetable.format.encoding.kernels.encoders import SIGNATURES, Encoders
 from lancetable.format.encoding.kernels.foreign import Array, address
 from lancetable.format.encoding.kernels.records import RECORDS
-from lancetable.format.encoding.kernels.signatures import SIGNATURES
 
 ABI = 12
 FOLDER = __file__.replace("\\", "/").rpartition("/")[0]

@@ -42,8 +42,14 @@ from lancetable.format.encoding.blocks import (
 )
 from lancetable.format.encoding.kernels.tables import ChunkTable, chunk_table
 from lancetable.format.encoding.layout import Entries
-from lancetable.format.encoding.layouts.chunks import ChunkShape, Parts, decode_levels, take_apart
-from lancetable.format.encoding.layouts.rowindex import RowIndex, parse_row_index
+from lancetable.format.encoding.layouts.chunks import (
+    ChunkShape,
+    Parts,
+    RowIndex,
+    decode_levels,
+    parse_row_index,
+    take_apart,
+)
 from lancetable.format.encoding.listscan import ListChunks, can_scan, scan_lists
 from lancetable.format.encoding.repdef import Layers, Mask, check_levels, visible
 

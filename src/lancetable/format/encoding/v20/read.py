@@ -18,11 +18,10 @@ import pyarrow as pa
 from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.format.encoding.base import Column, Page, Reading, Rows
 from lancetable.format.encoding.v20.arrays import read_array, read_packed
-from lancetable.format.encoding.v20.ends import Ends, read_extents
 from lancetable.format.encoding.v20.fixed import without_nulls
 from lancetable.format.encoding.v20.model import ArrayEncoding, ItemList, PackedStruct
 from lancetable.format.encoding.v20.select import cover, together
-from lancetable.format.encoding.v20.variable import check_int32
+from lancetable.format.encoding.v20.variable import Ends, check_int32, read_extents
 from lancetable.format.schema.model import Field
 from lancetable.format.schema.types import arrow_type
 

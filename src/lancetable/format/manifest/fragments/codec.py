@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 from google.protobuf.message import DecodeError
 
 from lancetable.errors import CorruptError, UnsupportedError
-from lancetable.format.manifest.fragments.edited import EditedFragments
+from lancetable.format.manifest.fragments.edited import EditedFragments, new_ids
 from lancetable.format.manifest.fragments.entry.codec import (
     decode_deletion_file,
     decode_fragment,
     encode_fragment,
     misnamed,
 )
-from lancetable.format.manifest.fragments.numbering import new_ids
 from lancetable.format.manifest.model import FileNames, Fragment, Trust
 from lancetable.format.manifest.names import checked_path, deletion_path
 from lancetable.format.proto import table_pb2

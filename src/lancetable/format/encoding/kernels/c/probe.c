@@ -1,5 +1,5 @@
 /* Keys of a merge: which of many numbers may be among others, and in which order they are; see
- * kernels/probing.py and kernels/ordering.py. */
+ * kernels/probing.py. */
 
 #include <stdint.h>
 
