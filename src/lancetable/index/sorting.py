@@ -65,8 +65,9 @@ def joined(parts: Sequence[Pairs]) -> Pairs:
 
 def in_order(pairs: Pairs) -> Pairs:
     """Return pairs sorted by value; equal values keep their order."""
-    order = pc.sort_indices(keys_of(pairs.values), null_placement="at_start")
-    return Pairs(pairs.values.take(order), pairs.rows[order.to_numpy()])
+    order = pc.sort_indices(keys_of(pairs.values)).to_numpy()  # nulls last
+    order = np.roll(order, pairs.values.null_count)
+    return Pairs(pairs.values.take(numbers(order)), pairs.rows[order])
 
 
 def sort(stream: Stream, sink: Sink, memory_bytes: int) -> Stream:
