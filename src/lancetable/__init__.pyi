@@ -12,6 +12,7 @@ from lancetable.errors import CorruptError as CorruptError
 from lancetable.errors import ExistsError as ExistsError
 from lancetable.errors import ExpressionError as ExpressionError
 from lancetable.errors import FileNotFoundInStoreError as FileNotFoundInStoreError
+from lancetable.errors import IndexNotFoundError as IndexNotFoundError
 from lancetable.errors import InputError as InputError
 from lancetable.errors import LanceTableError as LanceTableError
 from lancetable.errors import LimitError as LimitError
@@ -28,6 +29,14 @@ from lancetable.format.limits import ReadLimits as ReadLimits
 from lancetable.format.limits import set_limits as set_limits
 from lancetable.fragment.progress import Progress as Progress
 from lancetable.fragment.writer import WriteOptions as WriteOptions
+from lancetable.index.specs import Bitmap as Bitmap
+from lancetable.index.specs import BloomFilter as BloomFilter
+from lancetable.index.specs import BTree as BTree
+from lancetable.index.specs import JsonPath as JsonPath
+from lancetable.index.specs import LabelList as LabelList
+from lancetable.index.specs import NGram as NGram
+from lancetable.index.specs import RTree as RTree
+from lancetable.index.specs import ZoneMap as ZoneMap
 from lancetable.operations.branch.cherry_pick import PickResult as PickResult
 from lancetable.operations.branch.fast_forward import PublishResult as PublishResult
 from lancetable.operations.check.model import CheckOptions as CheckOptions

@@ -10,6 +10,7 @@
     │   ├── TableNotFoundError
     │   ├── VersionNotFoundError
     │   ├── RefNotFoundError                              a tag or a branch
+    │   ├── IndexNotFoundError
     │   └── FileNotFoundInStoreError                      an object the table refers to
     ├── ExistsError           (also FileExistsError)      a table, tag or branch is already there
     ├── UnsupportedError      (also NotImplementedError)  feature flag, file version, encoding
@@ -101,6 +102,10 @@ class VersionNotFoundError(NotFoundError):
 
 class RefNotFoundError(NotFoundError):
     """The table has no such tag or branch."""
+
+
+class IndexNotFoundError(NotFoundError):
+    """The table has no index of that name."""
 
 
 class FileNotFoundInStoreError(NotFoundError):

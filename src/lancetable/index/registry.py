@@ -2,22 +2,19 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from lancetable.format.manifest.indices.kinds import is_known, is_system, kind_of
 from lancetable.format.manifest.model import IndexSegment
-from lancetable.index.base import ScalarIndex
+from lancetable.index.base import IndexKind, ScalarIndex
 from lancetable.index.files import SegmentFiles
-from lancetable.index.scalar.bitmap import Bitmap, LabelList
-from lancetable.index.scalar.btree import BTree
-from lancetable.index.scalar.zonemap import ZoneMap
+from lancetable.index.scalar.bitmap import BitmapKind, LabelListKind
+from lancetable.index.scalar.btree import BTreeKind
+from lancetable.index.scalar.zonemap import ZoneMapKind
 from lancetable.store import Store
 
-SCALAR: Mapping[str, Callable[[SegmentFiles], ScalarIndex]] = {
-    "bitmap": Bitmap,
-    "btree": BTree,
-    "labellist": LabelList,
-    "zonemap": ZoneMap,
+SCALAR: Mapping[str, IndexKind] = {
+    kind.name: kind for kind in (BitmapKind(), BTreeKind(), LabelListKind(), ZoneMapKind())
 }
 """Kinds in the order in which they are asked."""
 
@@ -61,7 +58,7 @@ class OpenSegments:
             if found is not None:
                 self._kept.move_to_end(key)
                 return found
-        made = SCALAR[kind_of(segment).name](SegmentFiles(store, folder, segment))
+        made = SCALAR[kind_of(segment).name].open(SegmentFiles(store, folder, segment))
         with self._lock:
             self._kept[key] = made
             while len(self._kept) > self._most:

@@ -1,23 +1,19 @@
 """BITMAP and LABEL_LIST: each distinct value with the set of its rows.
 
 ``bitmap_page_lookup.lance`` has the columns ``keys``, the distinct values in ascending order with a
-null first if there is one, and ``bitmaps``, the rows of each. A set of rows is
+null first if there is one, and ``bitmaps``, the rows of each as ``index.row_map`` describes.
 
-==============  ==========================================================================
-u32             number of entries
-per entry       u32 upper half of the rows, u32 size, then a roaring bitmap of that size
-                with the lower halves; size 0 stands for every row of the fragment
-==============  ==========================================================================
-
-The keys of a label list are the items of lists: a list is a row of each of its items.
+The keys of a label list are the items of lists: a list is a row of each of its items. Rows whose
+list is null are in a global buffer, which the metadata ``lance:label_list_nulls`` numbers.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from lancetable.errors import CorruptError
 from lancetable.expression import (
     Call,
     Column,
@@ -32,19 +28,27 @@ from lancetable.expression import (
     walk,
 )
 from lancetable.format.arrays import Mask
-from lancetable.format.manifest.roaring import decode_bitmap
-from lancetable.format.rows import OFFSET_BITS, RowSet
-from lancetable.index.base import VALUE, matching
+from lancetable.format.rows import RowSet
+from lancetable.index import sorting
+from lancetable.index.base import VALUE, Numbers, Sink, Source, matching
 from lancetable.index.files import SegmentFiles
+from lancetable.index.row_map import decode_row_map, encode_row_map
+from lancetable.index.scalar.types import refuses_lists, refuses_values
+from lancetable.index.sorting import Pairs, Stream
+from lancetable.index.specs import Bitmap, LabelList, Spec
 
 FILE = "bitmap_page_lookup.lance"
 _HAS = {"array_has", "array_contains", "list_has", "list_contains"}
 _HAS_ANY = {"array_has_any", "list_has_any"}
 _HAS_ALL = {"array_has_all", "list_has_all"}
 _ITEM = Column((VALUE,))
+_NULLS = "lance:label_list_nulls"
+_KEYS_AT_A_TIME = 1024
+_ROWS_AT_A_TIME = 64 * 1024
+_MOST_KEYS, _MOST_BYTES = 64 * 1024, 8 * 1024 * 1024
 
 
-class Bitmap:
+class BitmapSegment:
     """An opened segment: the keys are in memory, sets of rows are read when they are needed."""
 
     def __init__(self, files: SegmentFiles) -> None:
@@ -65,15 +69,14 @@ class Bitmap:
         found = RowSet.from_addresses(np.empty(0, np.uint64))
         (sets,) = self._files.read(FILE, ("bitmaps",), np.flatnonzero(keys))
         for one in sets.to_pylist():
-            addresses = [_addresses(*entry) for entry in _entries(one or b"")]
-            if any(each is None for each in addresses):
+            rows = decode_row_map(one or b"")
+            if rows is None:
                 return None
-            for each in addresses:
-                found |= RowSet.from_addresses(each if each is not None else ())
+            found |= RowSet.from_addresses(rows)
         return found
 
 
-class LabelList(Bitmap):
+class LabelListSegment(BitmapSegment):
     """An opened segment of an index on lists."""
 
     def search(self, part: Expression) -> RowSet | None:
@@ -109,21 +112,175 @@ class LabelList(Bitmap):
         return found
 
 
-def _entries(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the upper halves of a set of rows with their bitmaps."""
-    at, count = 4, int.from_bytes(data[:4], "little")
-    for _ in range(count):
-        size = int.from_bytes(data[at + 4 : at + 8], "little")
-        if at + 8 + size > len(data):
-            raise CorruptError("the rows of a key end inside a bitmap")
-        yield int.from_bytes(data[at : at + 4], "little"), data[at + 8 : at + 8 + size]
-        at += 8 + size
+class BitmapKind:
+    """Build, merge and open segments on values."""
+
+    name = Bitmap.kind
+
+    def refuses(self, type_: pa.DataType) -> str | None:
+        """Return why columns of a type cannot have such an index."""
+        return refuses_values(type_)
+
+    def build(
+        self,
+        rows: Iterable[pa.RecordBatch],
+        type_: pa.DataType,
+        spec: Spec,
+        sink: Sink,
+        memory_bytes: int,
+    ) -> bytes:
+        """Write a segment."""
+        stream = sorting.sort(sorting.pairs_of(rows), sink, memory_bytes)
+        _write(stream, type_, sink, {}, [])
+        return b""
+
+    def merge(
+        self,
+        sources: Sequence[Source],
+        type_: pa.DataType,
+        spec: Spec,
+        sink: Sink,
+        memory_bytes: int,
+    ) -> bytes | None:
+        """Write one segment from several; None for sets of whole fragments of unknown size."""
+        if any(map(_has_whole_fragments, sources)):
+            return None
+        _write(sorting.merge([_stored(source) for source in sources]), type_, sink, {}, [])
+        return b""
+
+    def spec(self, files: SegmentFiles) -> Bitmap:
+        """Return the parameters of a segment."""
+        return Bitmap()
+
+    def open(self, files: SegmentFiles) -> BitmapSegment:
+        """Return an opened segment."""
+        return BitmapSegment(files)
 
 
-def _addresses(upper: int, bitmap: bytes) -> npt.NDArray[np.uint64] | None:
-    """Return the rows of one entry; None for every row of a fragment of unknown size."""
-    if not bitmap:
-        return None
-    low = decode_bitmap(bitmap, most=1 << OFFSET_BITS).astype(np.uint64)
-    rows: npt.NDArray[np.uint64] = low | np.uint64(upper << OFFSET_BITS)
-    return rows
+class LabelListKind:
+    """Build, merge and open segments on items of lists."""
+
+    name = LabelList.kind
+
+    def refuses(self, type_: pa.DataType) -> str | None:
+        """Return why columns of a type cannot have such an index."""
+        return refuses_lists(type_)
+
+    def build(
+        self,
+        rows: Iterable[pa.RecordBatch],
+        type_: pa.DataType,
+        spec: Spec,
+        sink: Sink,
+        memory_bytes: int,
+    ) -> bytes:
+        """Write a segment."""
+        nulls: list[Numbers] = []
+
+        def items() -> Stream:
+            for lists, ids in sorting.pairs_of(rows):
+                nulls.append(ids[np.asarray(lists.is_null())])
+                parents = pc.list_parent_indices(lists).to_numpy()
+                yield Pairs(pc.list_flatten(lists), ids[parents])
+
+        stream = sorting.sort(items(), sink, memory_bytes)
+        _write(stream, type_.value_type, sink, {_NULLS: "1"}, nulls)
+        return b""
+
+    def merge(
+        self,
+        sources: Sequence[Source],
+        type_: pa.DataType,
+        spec: Spec,
+        sink: Sink,
+        memory_bytes: int,
+    ) -> bytes | None:
+        """Write one segment from several; None when one does not record which lists are null."""
+        nulls: list[Numbers] = []
+        for source in sources:
+            number = source.files.metadata(FILE).get(_NULLS, "")
+            data = source.files.global_buffer(FILE, int(number)) if number.isdecimal() else None
+            found = None if data is None else decode_row_map(data)
+            if found is None or _has_whole_fragments(source):
+                return None
+            rows, is_kept = source.translate(found)
+            nulls.append(rows[is_kept])
+        stream = sorting.merge([_stored(source) for source in sources])
+        _write(stream, type_.value_type, sink, {_NULLS: "1"}, nulls)
+        return b""
+
+    def spec(self, files: SegmentFiles) -> LabelList:
+        """Return the parameters of a segment."""
+        return LabelList()
+
+    def open(self, files: SegmentFiles) -> LabelListSegment:
+        """Return an opened segment."""
+        return LabelListSegment(files)
+
+
+def _key_ranges(files: SegmentFiles) -> Iterator[range]:
+    total = files.rows(FILE)
+    for first in range(0, total, _KEYS_AT_A_TIME):
+        yield range(first, min(first + _KEYS_AT_A_TIME, total))
+
+
+def _has_whole_fragments(source: Source) -> bool:
+    for keys in _key_ranges(source.files):
+        (sets,) = source.files.read(FILE, ("bitmaps",), keys)
+        if any(decode_row_map(one or b"") is None for one in sets.to_pylist()):
+            return True
+    return False
+
+
+def _stored(source: Source) -> Stream:
+    """Yield each key of a segment with its new rows, in order of the keys."""
+    for place in _key_ranges(source.files):
+        keys, sets = source.files.read(FILE, ("keys", "bitmaps"), place)
+        found = [decode_row_map(one or b"") for one in sets.to_pylist()]
+        rows = [np.empty(0, np.uint64) if one is None else one for one in found]
+        numbers = np.repeat(np.arange(len(rows)), [len(one) for one in rows])
+        new, is_kept = source.translate(np.concatenate([np.empty(0, np.uint64), *rows]))
+        numbers, new = numbers[is_kept], new[is_kept]
+        for first in range(0, len(new), _ROWS_AT_A_TIME):
+            stop = first + _ROWS_AT_A_TIME
+            yield Pairs(keys.take(pa.array(numbers[first:stop])), new[first:stop])
+
+
+def _write(
+    stream: Stream,
+    type_: pa.DataType,
+    sink: Sink,
+    metadata: dict[str, str],
+    nulls: Sequence[Numbers],
+) -> None:
+    """Write the rows of each distinct value; ``nulls`` are complete after the last of the stream.
+
+    They are stored when the metadata refers to them.
+    """
+    buffers: list[bytes] = []
+    schema = pa.schema([("keys", type_), ("bitmaps", pa.binary())])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        keys: list[pa.Array] = []
+        sets: list[bytes] = []
+        total = weight = 0
+        for key, rows in sorting.groups(stream):
+            keys.append(key)
+            sets.append(encode_row_map(rows))
+            weight += len(sets[-1])
+            if len(keys) >= _MOST_KEYS or weight >= _MOST_BYTES:
+                yield _batch(keys, sets, schema)
+                total, keys, sets, weight = total + len(keys), [], [], 0
+        if keys:
+            yield _batch(keys, sets, schema)
+        stats = {"num_bitmaps": total + len(keys)}
+        metadata["lance:index_stats"] = json.dumps(stats, separators=(",", ":"))
+        if _NULLS in metadata:
+            buffers.append(encode_row_map(nulls))
+
+    sink.write(FILE, schema, batches(), metadata=metadata, buffers=buffers)
+
+
+def _batch(keys: list[pa.Array], sets: list[bytes], schema: pa.Schema) -> pa.RecordBatch:
+    columns = [pa.concat_arrays(keys), pa.array(sets, pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

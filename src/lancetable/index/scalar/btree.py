@@ -11,22 +11,30 @@ A page holds ``batch_size`` rows, which the schema metadata of ``page_lookup.lan
 without it. ``min`` is null for a page that begins with nulls, and then tells nothing.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.errors import CorruptError
 from lancetable.expression import Expression
+from lancetable.format.arrays import numbers
 from lancetable.format.rows import RowSet
-from lancetable.index.base import matching
+from lancetable.index import sorting
+from lancetable.index.base import Sink, Source, matching
 from lancetable.index.bounds import Bounds
 from lancetable.index.files import SegmentFiles
+from lancetable.index.scalar.types import refuses_values
+from lancetable.index.sorting import Pairs, Stream
+from lancetable.index.specs import BTree, Spec
 
 DATA, LOOKUP = "page_data.lance", "page_lookup.lance"
 USUAL_PAGE = 4096
+_BLOCK = 16 * USUAL_PAGE
 
 
-class BTree:
+class BTreeSegment:
     """An opened segment: the table of pages is in memory, pages are read when they are needed."""
 
     def __init__(self, files: SegmentFiles) -> None:
@@ -75,3 +83,89 @@ def _runs(pages: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     firsts = pages[np.concatenate([[0], edges + 1])]
     lasts = pages[np.concatenate([edges, [len(pages) - 1]])]
     return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+
+
+class BTreeKind:
+    """Build, merge and open segments."""
+
+    name = BTree.kind
+
+    def refuses(self, type_: pa.DataType) -> str | None:
+        """Return why columns of a type cannot have such an index."""
+        return refuses_values(type_)
+
+    def build(
+        self,
+        rows: Iterable[pa.RecordBatch],
+        type_: pa.DataType,
+        spec: Spec,
+        sink: Sink,
+        memory_bytes: int,
+    ) -> bytes:
+        """Write a segment."""
+        return _write(sorting.sort(sorting.pairs_of(rows), sink, memory_bytes), type_, sink)
+
+    def merge(
+        self,
+        sources: Sequence[Source],
+        type_: pa.DataType,
+        spec: Spec,
+        sink: Sink,
+        memory_bytes: int,
+    ) -> bytes:
+        """Write one segment from several."""
+        return _write(sorting.merge([_stored(source) for source in sources]), type_, sink)
+
+    def spec(self, files: SegmentFiles) -> BTree:
+        """Return the parameters of a segment."""
+        return BTree()
+
+    def open(self, files: SegmentFiles) -> BTreeSegment:
+        """Return an opened segment."""
+        return BTreeSegment(files)
+
+
+def _stored(source: Source) -> Stream:
+    """Yield the values of a segment with their new rows, in order."""
+    total = source.files.rows(DATA)
+    for first in range(0, total, _BLOCK):
+        block = range(first, min(first + _BLOCK, total))
+        values, ids = source.files.read(DATA, ("values", "ids"), block)
+        rows, is_kept = source.translate(ids.to_numpy())
+        yield Pairs(values.filter(pa.array(is_kept)), rows[is_kept])
+
+
+def _write(stream: Stream, type_: pa.DataType, sink: Sink) -> bytes:
+    least, largest = [pa.array([], type_)], [pa.array([], type_)]
+    nulls = [np.empty(0, np.uint32)]
+
+    def pages() -> Iterator[pa.RecordBatch]:
+        for values, rows in sorting.whole_pages(stream, USUAL_PAGE):
+            firsts = np.arange(0, len(values), USUAL_PAGE)
+            lasts = np.minimum(firsts + USUAL_PAGE, len(values)) - 1
+            least.append(values.take(numbers(firsts)))
+            largest.append(values.take(numbers(lasts)))
+            nulls.append(np.clip(values.null_count - firsts, 0, lasts + 1 - firsts))
+            yield pa.RecordBatch.from_arrays([values, numbers(rows)], ["values", "ids"])
+
+    data = pa.schema([("values", type_), pa.field("ids", pa.uint64(), nullable=False)])
+    sink.write(DATA, data, pages())
+    counts = np.concatenate(nulls).astype(np.uint32)
+    table = [
+        pa.concat_arrays(least),
+        pa.concat_arrays(largest),
+        numbers(counts),
+        numbers(np.arange(len(counts), dtype=np.uint32)),
+    ]
+    lookup = pa.schema(
+        [
+            ("min", type_),
+            ("max", type_),
+            pa.field("null_count", pa.uint32(), nullable=False),
+            pa.field("page_idx", pa.uint32(), nullable=False),
+        ]
+    )
+    sizes = {"batch_size": str(USUAL_PAGE), "range_partitioned": "false"}
+    batch = pa.RecordBatch.from_arrays(table, schema=lookup)
+    sink.write(LOOKUP, lookup, [batch], metadata=sizes)
+    return b""

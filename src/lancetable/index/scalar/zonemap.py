@@ -3,24 +3,36 @@
 ``zonemap.lance`` has one row per zone: ``min``, ``max``, ``null_count`` and ``nan_count`` (u32),
 ``fragment_id``, ``zone_start`` and ``zone_length`` (u64). The length spans deleted rows, too. A NaN
 hides the true largest value of its zone, so zones with NaN are kept for every comparison.
+The rows with nulls are in the global buffer that the metadata ``null_bitmap`` numbers.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lancetable.expression import Expression
-from lancetable.format.rows import OFFSET_BITS, RowSet
+from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS, RowSet
+from lancetable.index.base import ROW, VALUE, Numbers, Sink, Source
 from lancetable.index.bounds import Bounds
 from lancetable.index.files import SegmentFiles
+from lancetable.index.row_map import decode_row_map, encode_row_map
+from lancetable.index.scalar.types import refuses_values
+from lancetable.index.specs import Spec, ZoneMap
+from lancetable.index.zones import Zone, varint, zones_of
 
 FILE = "zonemap.lance"
+_PLACES = ("fragment_id", "zone_start", "zone_length")
 
 
-class ZoneMap:
+class ZoneMapSegment:
     """An opened segment, whole in memory."""
 
     def __init__(self, files: SegmentFiles) -> None:
         least, largest, nulls, nans = files.read(FILE, ("min", "max", "null_count", "nan_count"))
-        places = files.read(FILE, ("fragment_id", "zone_start", "zone_length"))
+        places = files.read(FILE, _PLACES)
         self._fragments, self._starts, self._lengths = (np.asarray(one) for one in places)
         has_nan = np.asarray(nans) > 0
         self._bounds = Bounds(least, largest, np.asarray(nulls) > 0, has_nan)
@@ -39,3 +51,158 @@ class ZoneMap:
         )
         stops = starts + self._lengths[zones].astype(np.uint64)
         return RowSet.from_ranges(zip(starts.tolist(), stops.tolist(), strict=True), is_exact=False)
+
+
+class ZoneMapKind:
+    """Build, merge and open segments."""
+
+    name = ZoneMap.kind
+
+    def refuses(self, type_: pa.DataType) -> str | None:
+        """Return why columns of a type cannot have such an index."""
+        return refuses_values(type_)
+
+    def build(
+        self,
+        rows: Iterable[pa.RecordBatch],
+        type_: pa.DataType,
+        spec: Spec,
+        sink: Sink,
+        memory_bytes: int,
+    ) -> bytes:
+        """Write a segment."""
+        assert isinstance(spec, ZoneMap)
+        nulls: list[Numbers] = []
+        found = []
+        for zone in zones_of(rows, spec.rows_per_zone):
+            values = zone.rows.column(VALUE)
+            nulls.append(zone.rows.column(ROW).to_numpy()[np.asarray(values.is_null())])
+            found.append(_summary(values, zone))
+        _write(found, type_, spec, sink, nulls)
+        return _details(spec)
+
+    def merge(
+        self,
+        sources: Sequence[Source],
+        type_: pa.DataType,
+        spec: Spec,
+        sink: Sink,
+        memory_bytes: int,
+    ) -> bytes | None:
+        """Write one segment from several; zones whose rows moved apart become several."""
+        assert isinstance(spec, ZoneMap)
+        nulls: list[Numbers] = []
+        found: list[_Summary] = []
+        for source in sources:
+            number = source.files.metadata(FILE).get("null_bitmap", "")
+            data = source.files.global_buffer(FILE, int(number)) if number.isdecimal() else None
+            known = None if data is None else decode_row_map(data)
+            if known is None:
+                return None
+            rows, is_kept = source.translate(known)
+            nulls.append(rows[is_kept])
+            found += _moved(source)
+        found.sort(key=lambda one: one[4:])
+        _write(found, type_, spec, sink, nulls)
+        return _details(spec)
+
+    def spec(self, files: SegmentFiles) -> ZoneMap:
+        """Return the parameters of a segment."""
+        rows = files.metadata(FILE).get("rows_per_zone", "")
+        return ZoneMap(int(rows)) if rows.isdecimal() and int(rows) else ZoneMap()
+
+    def open(self, files: SegmentFiles) -> ZoneMapSegment:
+        """Return an opened segment."""
+        return ZoneMapSegment(files)
+
+
+class _Summary(NamedTuple):
+    """One zone; ``least`` and ``largest`` are arrays of one value."""
+
+    least: pa.Array
+    largest: pa.Array
+    nulls: int
+    nans: int
+    fragment: int
+    start: int
+    length: int
+
+
+def _summary(values: pa.Array, zone: Zone) -> _Summary:
+    type_, valid, nans = values.type, values.drop_null(), 0
+    if pa.types.is_floating(type_):
+        is_nan = pc.is_nan(valid)
+        nans = pc.sum(is_nan).as_py() or 0
+        valid = valid.filter(pc.invert(is_nan))
+    ordered = _extremes(valid)
+    least, largest = (pa.array([one], type_) for one in ordered)
+    if nans:
+        largest = pa.array([float("nan")], type_)
+    return _Summary(least, largest, values.null_count, nans, zone.fragment, zone.start, zone.length)
+
+
+def _extremes(values: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
+    """Return the least and the largest value; of the two zeros those that enclose both."""
+    type_ = values.type
+    if pa.types.is_fixed_size_binary(type_):
+        values = values.cast(pa.binary())
+    elif pa.types.is_float16(type_):
+        values = values.cast(pa.float32())
+    found = pc.min_max(values)
+    least, largest = found["min"], found["max"]
+    if pa.types.is_floating(type_) and least.is_valid:
+        least, largest = (
+            pa.scalar(zero if one.as_py() == 0 else one.as_py(), one.type)
+            for one, zero in ((least, -0.0), (largest, 0.0))
+        )
+    return least.cast(type_), largest.cast(type_)
+
+
+def _moved(source: Source) -> Iterator[_Summary]:
+    """Yield the zones of a segment where their rows are now."""
+    names = ("min", "max", "null_count", "nan_count", *_PLACES)
+    least, largest, *counts = source.files.read(FILE, names)
+    for number, stored in enumerate(zip(*(one.to_pylist() for one in counts), strict=True)):
+        nulls, nans, fragment, start, length = stored
+        first = (fragment << OFFSET_BITS) + start
+        rows, is_kept = source.translate(np.arange(first, first + length, dtype=np.uint64))
+        rows = rows[is_kept]
+        ids = rows >> np.uint64(OFFSET_BITS)
+        for id_ in np.unique(ids).tolist():
+            offsets = rows[ids == id_] & np.uint64(MAX_OFFSET)
+            low, high = int(offsets.min()), int(offsets.max())
+            yield _Summary(
+                least.slice(number, 1),
+                largest.slice(number, 1),
+                nulls,
+                nans,
+                id_,
+                low,
+                high + 1 - low,
+            )
+
+
+def _write(
+    zones: Sequence[_Summary],
+    type_: pa.DataType,
+    spec: ZoneMap,
+    sink: Sink,
+    nulls: Sequence[Numbers],
+) -> None:
+    counts = [pa.field(name, pa.uint32(), nullable=False) for name in ("null_count", "nan_count")]
+    places = [pa.field(name, pa.uint64(), nullable=False) for name in _PLACES]
+    schema = pa.schema([("min", type_), ("max", type_), *counts, *places])
+    nothing = pa.array([], type_)
+    ends = [pa.concat_arrays([nothing, *(zone[number] for zone in zones)]) for number in (0, 1)]
+    others = [
+        pa.array([zone[number] for zone in zones], schema.field(number).type)
+        for number in range(2, len(schema))
+    ]
+    batch = pa.RecordBatch.from_arrays([*ends, *others], schema=schema)
+    metadata = {"rows_per_zone": str(spec.rows_per_zone), "null_bitmap": "1"}
+    sink.write(FILE, schema, [batch], metadata=metadata, buffers=[encode_row_map(nulls)])
+
+
+def _details(spec: ZoneMap) -> bytes:
+    """Return the message: field 1 the rows of a zone, 2 no seeds, 3 a null bitmap."""
+    return b"\x08" + varint(spec.rows_per_zone) + b"\x10\x00\x18\x01"

@@ -31,6 +31,10 @@ class Kind(NamedTuple):
     is_zoned: bool = False
     is_system: bool = False
 
+    def written(self, *, stable_row_ids: bool) -> int:
+        """Return the version of new segments; that of btrees depends on the row ids."""
+        return self.newest if stable_row_ids else max(self.row_ids, 0)
+
 
 KINDS = {
     kind.name: kind

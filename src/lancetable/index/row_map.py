@@ -1,0 +1,57 @@
+"""Sets of rows as index files store them: one roaring bitmap for each upper half of the rows.
+
+==============  ==========================================================================
+u32             number of entries
+per entry       u32 upper half of the rows, u32 size, then a roaring bitmap of that size
+                with the lower halves; size 0 stands for every row of the fragment
+==============  ==========================================================================
+"""
+
+from array import array
+from collections.abc import Iterable
+
+import numpy as np
+
+from lancetable.errors import CorruptError
+from lancetable.format.manifest.roaring import decode_bitmap
+from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS
+from lancetable.index.base import Numbers
+
+
+def decode_row_map(data: bytes) -> Numbers | None:
+    """Return the rows of a map; None when it holds a fragment of unknown size as a whole.
+
+    Raises:
+        CorruptError: the bytes are not such a map.
+    """
+    at, count = 4, int.from_bytes(data[:4], "little")
+    parts = [np.empty(0, np.uint64)]
+    for _ in range(count):
+        upper, size = (int.from_bytes(data[at + 4 * n : at + 4 * n + 4], "little") for n in (0, 1))
+        at += 8
+        if at + size > len(data):
+            raise CorruptError("the rows of a key end inside a bitmap")
+        if not size:
+            return None
+        low = decode_bitmap(data[at : at + size], most=1 << OFFSET_BITS).astype(np.uint64)
+        parts.append(low | np.uint64(upper << OFFSET_BITS))
+        at += size
+    return np.concatenate(parts)
+
+
+def encode_row_map(parts: Iterable[Numbers]) -> bytes:
+    """Return the map of the rows of some arrays, in any order."""
+    from pyroaring import BitMap  # noqa: PLC0415 - reading a table does without it
+
+    found: dict[int, BitMap] = {}
+    for rows in parts:
+        uppers = rows >> np.uint64(OFFSET_BITS)
+        for upper in np.unique(uppers).tolist():
+            low = (rows[uppers == upper] & np.uint64(MAX_OFFSET)).astype(np.uint32)
+            bitmap = BitMap(array("I", low.tobytes()))
+            found[upper] = bitmap if upper not in found else found[upper] | bitmap
+    entries = [len(found).to_bytes(4, "little")]
+    for upper in sorted(found):
+        data = bytes(found[upper].serialize())
+        entries += [upper.to_bytes(4, "little"), len(data).to_bytes(4, "little"), data]
+    return b"".join(entries)

@@ -1,0 +1,114 @@
+"""Parameters of new indices, one class for each kind."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias
+
+from lancetable.errors import InputError
+from lancetable.options import check_options, option
+
+
+@dataclass(frozen=True, slots=True)
+class BTree:
+    """All values in order: comparisons, ranges, ``IN`` and prefixes on columns of many values."""
+
+    kind: ClassVar[str] = "btree"
+
+
+@dataclass(frozen=True, slots=True)
+class Bitmap:
+    """The rows of each distinct value: comparisons on columns of few distinct values."""
+
+    kind: ClassVar[str] = "bitmap"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelList:
+    """The rows of each item of lists: ``array_has``, ``array_has_any`` and ``array_has_all``."""
+
+    kind: ClassVar[str] = "labellist"
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneMap:
+    """The least and largest value of each run of rows: small, for columns in about this order."""
+
+    kind: ClassVar[str] = "zonemap"
+    rows_per_zone: int = option(8192, minimum=1, help="How many rows a zone has.")
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilter:
+    """A filter of each run of rows: equality and ``IN`` on columns of many values in any order."""
+
+    kind: ClassVar[str] = "bloomfilter"
+    items: int = option(8192, minimum=1, help="How many rows a zone has.")
+    probability: float = option(
+        0.00057,
+        minimum=0,
+        maximum=1,
+        is_exclusive=True,
+        help="The share of zones that are read in vain.",
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+@dataclass(frozen=True, slots=True)
+class NGram:
+    """The rows of each run of three characters: ``contains``, ``LIKE`` and regular expressions."""
+
+    kind: ClassVar[str] = "ngram"
+
+
+@dataclass(frozen=True, slots=True)
+class RTree:
+    """Bounding boxes of geometries: ``st_intersects``, ``st_contains`` and ``st_within``."""
+
+    kind: ClassVar[str] = "rtree"
+    page_size: int = option(4096, minimum=2, help="How many boxes a page has.")
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPath:
+    """An index on the values at a path of JSON documents, such as ``JsonPath("a.b", BTree())``."""
+
+    path: str
+    target: "BTree | Bitmap | ZoneMap | BloomFilter | NGram" = field(default_factory=BTree)
+    kind: ClassVar[str] = "json"
+
+    def __post_init__(self) -> None:
+        if not self.path:
+            raise InputError(f"path is {self.path!r}; give the path of a value, such as 'a.b'")
+
+
+Spec: TypeAlias = BTree | Bitmap | LabelList | ZoneMap | BloomFilter | NGram | RTree | JsonPath
+SpecArgument: TypeAlias = Spec | str
+
+_CLASSES = (BTree, Bitmap, LabelList, ZoneMap, BloomFilter, NGram, RTree)
+BY_NAME: dict[str, type] = {one.kind: one for one in _CLASSES}
+
+
+def parse_spec(given: object) -> Spec:
+    """Return the parameters that an argument names; a name such as ``btree`` has the defaults.
+
+    Raises:
+        InputError: there is no such kind.
+    """
+    if isinstance(given, (*_CLASSES, JsonPath)):
+        return given
+    kind = given.replace("_", "") if isinstance(given, str) else ""
+    if kind not in BY_NAME:
+        names = ", ".join(f"{one.__name__}()" for one in _CLASSES)
+        raise InputError(
+            f"{given!r} is not a kind of index; give {names}, JsonPath(path), or one of the names "
+            f"{', '.join(BY_NAME)}"
+        )
+    made: Spec = BY_NAME[kind]()
+    return made

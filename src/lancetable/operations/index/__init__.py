@@ -1,0 +1,1 @@
+"""Create, optimize and drop indices."""

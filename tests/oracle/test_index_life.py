@@ -1,0 +1,125 @@
+"""Indices shared with pylance: each tool uses, merges and moves what the other wrote."""
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lancetable as lt
+
+pytestmark = pytest.mark.oracle
+
+CASES = [
+    ("btree", "x", ["x = 5", "x is null", "x > 90", "x between 3 and 7", "x in (1, 2, 99)"]),
+    ("btree", "f", ["f = 0.0", "f > 40", "f < 0", "f is null"]),
+    ("btree", "s", ["s = 'v5'", "s like 'v1%'", "s is null"]),
+    ("bitmap", "s", ["s = 'v5'", "s is null", "s > 'v7'"]),
+    ("zonemap", "x", ["x = 5", "x is null", "x > 99"]),
+    ("label_list", "l", ["array_has(l, 'a3')", "array_has_any(l, ['a1', 'a2'])"]),
+]
+
+
+def rows(first: int, stop: int) -> pa.Table:
+    numbers = range(first, stop)
+    floats = [
+        None if i % 13 == 0 else float("nan") if i % 11 == 0 else i * 7 % 50 - 2.0 for i in numbers
+    ]
+    lists = [
+        None if i % 9 == 0 else [f"a{j}" if j % 5 else None for j in range(i % 7)] for i in numbers
+    ]
+    return pa.table(
+        {
+            "x": pa.array([None if i % 17 == 0 else i * 37 % 101 for i in numbers], pa.int64()),
+            "f": pa.array(floats, pa.float64()),
+            "s": pa.array([None if i % 19 == 0 else f"v{i % 23}" for i in numbers]),
+            "l": pa.array(lists, pa.list_(pa.string())),
+        }
+    )
+
+
+def check(path: str, predicates: list[str]) -> None:
+    """Compare the rows that both tools find, with and without the index."""
+    theirs, ours = lance.dataset(path), lt.open_table(path)
+    for text in predicates:
+        assert "ScalarIndexQuery" in theirs.scanner(filter=text).explain_plan()
+        expected = theirs.to_table(filter=text, use_scalar_index=False)
+        assert theirs.to_table(filter=text).num_rows == expected.num_rows, text
+        found = ours.scan(where=text).to_arrow()
+        assert str(found.to_pylist()) == str(expected.to_pylist()), text
+
+
+@pytest.mark.parametrize("is_stable", [False, True], ids=["addresses", "stable"])
+@pytest.mark.parametrize(("kind", "column", "predicates"), CASES)
+def test_both_tools_share_an_index(tmp_path, kind, column, predicates, is_stable):
+    path = str(tmp_path / "t")
+    lance.write_dataset(
+        rows(0, 4500), path, max_rows_per_file=1500, enable_stable_row_ids=is_stable
+    )
+    table = lt.open_table(path)
+    # Little memory, so that sorted runs are spilled and merged.
+    table.indices.create(column, kind, memory_bytes="1MB")
+    check(path, predicates)
+    name = f"{column}_idx"
+    table.append(rows(4500, 5000))
+    table.delete("x = 9")
+    assert table.indices[name].rows_uncovered
+    table.indices.optimize(mode="append")
+    assert len(table.indices[name].segments) == 2
+    assert not table.indices[name].rows_uncovered
+    check(path, predicates)
+    table.indices.optimize(mode="merge")
+    assert len(table.indices[name].segments) == 1
+    check(path, predicates)
+    theirs = lance.write_dataset(rows(5000, 5500), path, mode="append")
+    theirs.optimize.optimize_indices()
+    check(path, predicates)
+    table = lt.open_table(path)
+    table.compact(indices="remap")
+    assert not table.indices[name].rows_uncovered
+    check(path, predicates)
+    lance.write_dataset(rows(5500, 6000), path, mode="append").optimize.compact_files()
+    check(path, predicates)
+    table = lt.open_table(path)
+    table.indices.optimize()
+    check(path, predicates)
+    table.indices.optimize(mode="rebuild")
+    check(path, predicates)
+    table.indices.drop(name)
+    assert name not in lt.open_table(path).indices
+
+
+@pytest.mark.parametrize(("kind", "column", "predicates"), CASES)
+def test_their_index_is_merged(tmp_path, kind, column, predicates):
+    path = str(tmp_path / "t")
+    theirs = lance.write_dataset(rows(0, 3000), path, max_rows_per_file=1000)
+    theirs.create_scalar_index(column, kind.upper())
+    table = lt.open_table(path)
+    table.append(rows(3000, 3500))
+    dry = table.indices.optimize(mode="merge", dry_run=True)
+    assert dry.is_dry_run
+    assert dry.steps[0].is_needed
+    table.indices.optimize(mode="merge")
+    assert len(table.indices[f"{column}_idx"].segments) == 1
+    check(path, predicates)
+
+
+def test_bad_input_changes_nothing(tmp_path):
+    path = str(tmp_path / "t")
+    table = lt.create_table(path, rows(0, 100))
+    with pytest.raises(lt.SchemaError):
+        table.indices.create("nothing", "btree")
+    with pytest.raises(lt.SchemaError, match="cannot have an index of kind 'btree'"):
+        table.indices.create("l", lt.BTree())
+    with pytest.raises(lt.InputError, match="is not a kind of index"):
+        table.indices.create("x", "tree")
+    with pytest.raises(lt.InputError, match="fragments names 7"):
+        table.indices.create("x", "btree", fragments=[7])
+    table.indices.create("x", lt.BTree())
+    with pytest.raises(lt.ExistsError, match="x_idx"):
+        table.indices.create("x", lt.Bitmap())
+    with pytest.raises(lt.IndexNotFoundError):
+        table.indices.drop("other")
+    with pytest.raises(lt.IndexNotFoundError):
+        table.indices.optimize(["other"])
+    assert table.version == 2
+    table.indices.create("x", lt.Bitmap(), replace=True)
+    assert table.indices["x_idx"].kind == "BitmapIndexDetails"
