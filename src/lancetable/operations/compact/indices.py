@@ -30,7 +30,7 @@ from lancetable.index.sink import new_segment
 from lancetable.operations.compact.order import Order
 from lancetable.operations.index.optimize import path_of
 from lancetable.operations.index.segments import column_type
-from lancetable.operations.input.file_version import replaced_version
+from lancetable.operations.input.write import replaced_version
 from lancetable.operations.rows.move_rows import has_stable_row_ids
 
 Addresses: TypeAlias = npt.NDArray[np.uint64]

@@ -31,7 +31,7 @@ from lancetable.index.files import SegmentFiles
 from lancetable.index.registry import SCALAR
 from lancetable.index.sink import new_segment
 from lancetable.index.specs import Spec
-from lancetable.operations.input.file_version import replaced_version
+from lancetable.operations.input.write import replaced_version
 from lancetable.operations.rows.move_rows import has_stable_row_ids
 from lancetable.operations.rows.parts import part_of
 from lancetable.scan.request import ScanOptions, ScanRequest
