@@ -27,8 +27,7 @@ from lancetable.operations.index.segments import (
 )
 from lancetable.operations.results import Done, VersionResult, WriteResult
 from lancetable.operations.retry import repeat, write_version
-from lancetable.operations.run.runner import THREADS, Runner
-from lancetable.operations.run.steps import own_files, run_steps
+from lancetable.operations.run.runner import THREADS, Runner, own_files, run_steps
 from lancetable.options import check_options, option
 
 _LEAST_MEMORY = 1_000_000

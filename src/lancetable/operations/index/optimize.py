@@ -33,8 +33,7 @@ from lancetable.operations.index.segments import (
 )
 from lancetable.operations.results import Done, VersionResult
 from lancetable.operations.retry import repeat
-from lancetable.operations.run.runner import THREADS, Runner
-from lancetable.operations.run.steps import run_steps
+from lancetable.operations.run.runner import THREADS, Runner, run_steps
 
 OptimizeMode: TypeAlias = Literal["auto", "append", "merge", "rebuild"]
 AT_MOST = 2
