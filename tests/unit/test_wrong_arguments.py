@@ -41,6 +41,7 @@ RIGHT: dict[str, object] = {
     "fragments": [],
     "folders": {"more": "memory://wrong/more"},
     "column": "s",
+    "spec": "btree",
 }
 PLACES = itertools.count()
 
