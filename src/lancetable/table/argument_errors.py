@@ -24,20 +24,22 @@ NAMES = {
     "BlobFile": "lancetable.fragment.blobs",
     "Blobs": "lancetable.format.schema.model",
     "ColumnsArgument": "lancetable.scan.request",
-    "CommitLock": "lancetable.commit.location.locate",
+    "CommitLock": "lancetable.commit.location.external",
     "CommitOptions": "lancetable.commit.options",
     "Expression": "lancetable.expression",
     "Fragment": "lancetable.format.manifest.model",
     "FunctionOptions": "lancetable.operations.columns.add",
-    "Mapping": "collections.abc",
     "ManifestStore": "lancetable.store.manifests",
+    "Mapping": "collections.abc",
     "NewFragments": "lancetable.operations.prepared_transaction",
     "Numbers": "lancetable.scan.take",
+    "OptimizeMode": "lancetable.operations.index.optimize",
     "PathLike": "os",
     "PreparedTransaction": "lancetable.operations.prepared_transaction",
     "ProgressCallback": "lancetable.fragment.progress",
     "Result": "lancetable.operations.prepared_transaction",
     "Runner": "lancetable.operations.run.runner",
+    "SpecArgument": "lancetable.index.specs",
     "Where": "lancetable.scan.request",
 }
 """Modules of the types that annotations name and modules import for the type checker only."""
@@ -160,7 +162,7 @@ def _is_of(value: object, kind: object) -> bool:
         # Arrays are sequences in all but name; a text would be taken letter by letter.
         return hasattr(value, "__getitem__") and not isinstance(value, str | bytes | Mapping)
     if getattr(kind, "_is_protocol", False) and kind.__module__.startswith("lancetable"):
-        return True
+        return all(hasattr(value, name) for name in vars(kind) if not name.startswith("_"))
     return isinstance(value, kind)
 
 
