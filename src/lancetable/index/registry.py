@@ -4,20 +4,50 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
-from lancetable.format.manifest.indices.kinds import is_known, is_system, kind_of
+import pyarrow as pa
+
+from lancetable.errors import UnsupportedError
+from lancetable.format.manifest.indices.codec import decode_json_details
+from lancetable.format.manifest.indices.kinds import is_known, is_system, kind_name, kind_of
 from lancetable.format.manifest.model import IndexSegment
 from lancetable.index.base import ScalarIndex
 from lancetable.index.files import SegmentFiles
+from lancetable.index.scalar import bitmap, btree, zonemap
 from lancetable.index.scalar.bitmap import Bitmap, LabelList
+from lancetable.index.scalar.bloomfilter import BloomFilter
 from lancetable.index.scalar.btree import BTree
+from lancetable.index.scalar.json_path import JsonPath
+from lancetable.index.scalar.ngram import NGram
+from lancetable.index.scalar.rtree import RTree
 from lancetable.index.scalar.zonemap import ZoneMap
 from lancetable.store import Store
+
+_VALUES = {
+    "bitmap": (bitmap.FILE, "keys"),
+    "btree": (btree.LOOKUP, "min"),
+    "zonemap": (zonemap.FILE, "min"),
+}
+"""Where the kinds that hold values have some, by which their type is known."""
+
+
+def _json(files: SegmentFiles) -> ScalarIndex:
+    path, type_url, _ = decode_json_details(files.segment.details)
+    kind = kind_name(type_url)
+    if kind not in {*_VALUES, "ngram"}:
+        raise UnsupportedError(f"an index of kind {kind!r} on JSON documents is not supported")
+    type_ = files.type(*_VALUES[kind]) if kind in _VALUES else pa.string()
+    return JsonPath(path, type_, SCALAR[kind](files))
+
 
 SCALAR: Mapping[str, Callable[[SegmentFiles], ScalarIndex]] = {
     "bitmap": Bitmap,
     "btree": BTree,
     "labellist": LabelList,
+    "json": _json,
+    "rtree": RTree,
+    "ngram": NGram,
     "zonemap": ZoneMap,
+    "bloomfilter": BloomFilter,
 }
 """Kinds in the order in which they are asked."""
 

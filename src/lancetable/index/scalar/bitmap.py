@@ -65,11 +65,10 @@ class Bitmap:
         found = RowSet.from_addresses(np.empty(0, np.uint64))
         (sets,) = self._files.read(FILE, ("bitmaps",), np.flatnonzero(keys))
         for one in sets.to_pylist():
-            addresses = [_addresses(*entry) for entry in _entries(one or b"")]
-            if any(each is None for each in addresses):
+            rows = rows_of_set(one or b"")
+            if rows is None:
                 return None
-            for each in addresses:
-                found |= RowSet.from_addresses(each if each is not None else ())
+            found |= rows
         return found
 
 
@@ -107,6 +106,15 @@ class LabelList(Bitmap):
                 return None
             found = rows if found is None else found & rows
         return found
+
+
+def rows_of_set(data: bytes) -> RowSet | None:
+    """Return a set of rows; None when it holds every row of a fragment, whose size is not known."""
+    found = [_addresses(*entry) for entry in _entries(data)]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
+        return None
+    return RowSet.from_addresses(np.concatenate([*known, np.empty(0, np.uint64)]))
 
 
 def _entries(data: bytes) -> Iterator[tuple[int, bytes]]:

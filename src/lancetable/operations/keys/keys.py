@@ -25,8 +25,8 @@ from lancetable.errors import InputError
 from lancetable.format.arrays import Mask
 from lancetable.format.encoding.kernels.ordering import ascending_order
 from lancetable.format.encoding.kernels.probing import mark_keys
+from lancetable.format.encoding.kernels.xxhash import Hashes, hash_binary, hash_words
 from lancetable.format.schema.types import without_extensions
-from lancetable.operations.keys.xxhash import Hashes, hash_binary, hash_words
 
 _types = pa.types
 _KEYS_PER_BLOCK = 8

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from lancetable.errors import InputError
 from lancetable.format.arrays import Offsets
 from lancetable.format.encoding.kernels.ordering import ascending_order
+from lancetable.format.encoding.kernels.xxhash import Hashes
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import resolve
 from lancetable.operations.keys.join import KeyIndex, index_keys
@@ -21,7 +22,6 @@ from lancetable.operations.keys.keys import (
     key_hashes,
 )
 from lancetable.operations.keys.row_buffer import RowBuffer
-from lancetable.operations.keys.xxhash import Hashes
 
 _SHOWN = 5
 

@@ -27,9 +27,9 @@ import numpy as np
 import pyarrow as pa
 
 from lancetable.errors import StoreError
+from lancetable.format.encoding.kernels.xxhash import Hashes, hash_words
 from lancetable.operations.keys.keys import codes_of
 from lancetable.operations.keys.row_buffer import RowBuffer
-from lancetable.operations.keys.xxhash import Hashes, hash_words
 
 Keys = Callable[[pa.RecordBatch], Sequence[pa.Array]]
 """Gives the key columns of a batch in comparable form."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError
 from lancetable.format.arrays import Offsets
+from lancetable.format.encoding.kernels.xxhash import Hashes
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.writer import WriteOptions, remove_fragments
@@ -22,7 +23,6 @@ from lancetable.operations.keys.keys import InsertedKeys
 from lancetable.operations.keys.row_buffer import RowBuffer
 from lancetable.operations.keys.source_keys import SourceKeys
 from lancetable.operations.keys.spill import ROW_BYTES
-from lancetable.operations.keys.xxhash import Hashes
 from lancetable.operations.merge.clauses import Act, BoundClause, When
 from lancetable.operations.merge.decide import (
     Actions,

@@ -1,0 +1,116 @@
+"""NGRAM: each sequence of three letters or digits with the set of rows whose text holds it.
+
+``ngram_postings.lance`` has the columns ``tokens`` (u32, ascending) and ``posting_list``, the rows
+of each as a 64-bit roaring bitmap. Token 0 has the rows without a text. Texts are folded to small
+ASCII letters before they are cut; the token of three characters is the number that they make to
+base 37, ``0`` counting 1 and ``a`` counting 11.
+"""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from lancetable.errors import CorruptError
+from lancetable.expression import Call, Column, Expression, Like, Literal
+from lancetable.format.manifest.roaring import decode_treemap
+from lancetable.format.rows import OFFSET_BITS, RowSet
+from lancetable.index.files import SegmentFiles
+
+FILE = "ngram_postings.lance"
+BASE = 37
+MOST_TOKENS = 12
+"""More tokens of a text are not looked up: every row is compared with the text anyway."""
+
+_CODES = np.zeros(128, np.uint32)
+_CODES[[*range(ord("0"), ord("9") + 1), *range(ord("a"), ord("z") + 1)]] = np.arange(1, BASE)
+_PLAIN_REGEX = re.compile(r"[^|()\\]*")
+_CLASS = re.compile(r"\[\^?\]?[^\[\]]*\]")
+_OPTIONAL = re.compile(r".(?:[?*]|\{[^}]*\}?)", re.DOTALL)
+_BREAK = re.compile(r"[.^$+?*{}\0\n]")
+
+
+class NGram:
+    """An opened segment: tokens are in memory, rows are read when they are needed."""
+
+    def __init__(self, files: SegmentFiles) -> None:
+        self._files = files
+        (tokens,) = files.read(FILE, ("tokens",))
+        if tokens.null_count:
+            raise CorruptError("a token of an ngram index is null")
+        self._tokens: npt.NDArray[np.uint32] = np.asarray(tokens)
+        if (self._tokens[1:] <= self._tokens[:-1]).any():
+            raise CorruptError("the tokens of an ngram index are not in ascending order")
+
+    def covered(self, fragments: frozenset[int]) -> frozenset[int]:
+        """Return the fragments that the segment describes: all that it names."""
+        return fragments
+
+    def search(self, part: Expression) -> RowSet | None:
+        """Return the rows whose texts have all tokens of the texts that a part asks for."""
+        found = [tokens(text) for text in _required(part)]
+        wanted = np.unique(np.concatenate([*found, np.empty(0, np.uint32)]))[:MOST_TOKENS]
+        if not len(wanted):
+            return None
+        places = np.searchsorted(self._tokens, wanted)
+        rows = np.empty(0, np.uint64)
+        if (self._tokens[np.minimum(places, len(self._tokens) - 1)] == wanted).all():
+            rows = self._with_all(places)
+        return RowSet.from_addresses(rows, is_exact=False)
+
+    def _with_all(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """Return the rows of all of some tokens, read in ascending order of their sizes."""
+        (lists,) = self._files.read(FILE, ("posting_list",), places)
+        found: npt.NDArray[np.uint64] | None = None
+        for one in sorted((each.as_py() or b"" for each in lists), key=len):
+            rows = decode_treemap(one, most=1 << OFFSET_BITS)
+            found = rows if found is None else np.intersect1d(found, rows, assume_unique=True)
+            if not len(found):
+                break
+        return np.empty(0, np.uint64) if found is None else found
+
+
+def tokens(text: str) -> npt.NDArray[np.uint32]:
+    """Return the tokens of all sequences of three ASCII letters or digits, with repetitions."""
+    if len(text) < 3:
+        return np.empty(0, np.uint32)
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).copy()
+    is_large = (points >= ord("A")) & (points <= ord("Z"))
+    points[is_large] += ord("a") - ord("A")
+    codes = _CODES[np.where(points < len(_CODES), points, 0)]
+    windows = np.lib.stride_tricks.sliding_window_view(codes, 3)
+    whole = windows[(windows > 0).all(axis=1)]
+    found: npt.NDArray[np.uint32] = whole @ np.array([BASE**2, BASE, 1], np.uint32)
+    return found
+
+
+def _required(part: Expression) -> Iterator[str]:
+    """Yield texts that every value for which a part is true contains, as they are."""
+    match part:
+        case Call("contains" | "starts_with" | "ends_with", (Column(), Literal() as text)):
+            yield _text(text)
+        case Like(Column(), Literal() as pattern, False, False, escape):
+            yield from _literals_of_like(_text(pattern), escape)
+        case Call("regexp_like", (Column(), Literal() as pattern)):
+            yield from _literals_of_regex(_text(pattern))
+
+
+def _text(literal: Literal) -> str:
+    return literal.value if isinstance(literal.value, str) else ""
+
+
+def _literals_of_like(pattern: str, escape: str) -> list[str]:
+    # What an escape stands for is not needed: it only ends the text before it.
+    marks = f"%_{escape}"
+    return re.split(f"{re.escape(escape)}.|[{re.escape(marks)}]" if escape else "[%_]", pattern)
+
+
+def _literals_of_regex(pattern: str) -> list[str]:
+    """Return texts that all matches contain; none of a pattern with groups or escapes."""
+    if not _PLAIN_REGEX.fullmatch(pattern):
+        return []
+    plain = _CLASS.sub("\0", pattern)
+    if "[" in plain:
+        return []
+    return _BREAK.split(_OPTIONAL.sub("\0", plain))
