@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancetable.expression.compare import compare
+from lancetable.expression.functions_geo import GEO_FUNCTIONS
 from lancetable.expression.functions_json import JSON_FUNCTIONS
 from lancetable.expression.functions_list import LIST_FUNCTIONS
 from lancetable.expression.functions_math import MATH_FUNCTIONS
@@ -49,4 +50,5 @@ FUNCTIONS: Mapping[str, Function] = {
     **LIST_FUNCTIONS,
     **STRUCT_FUNCTIONS,
     **JSON_FUNCTIONS,
+    **GEO_FUNCTIONS,
 }

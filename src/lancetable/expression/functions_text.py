@@ -22,6 +22,7 @@ from lancetable.expression.signature import (
 
 _FLAGS = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "x": re.VERBOSE, "g": 0}
 _LONGEST = 1 << 28
+_WORD = re.compile(r"[^\W_]+")
 
 
 def _unary(kernel: Callable[[pa.Array], pa.Array]) -> Kernel:
@@ -142,7 +143,11 @@ def _repeat(text: str, times: int) -> str:
 
 
 def _initcap(text: str) -> str:
-    return re.sub(r"[^\W_]+", lambda word: word.group().capitalize(), text)
+    return _WORD.sub(lambda word: word.group().capitalize(), text)
+
+
+def _contains_tokens(text: str, words: str) -> bool:
+    return set(_WORD.findall(words)) <= set(_WORD.findall(text))
 
 
 def _flagged(pattern: str, flags: str) -> str:
@@ -264,6 +269,7 @@ TEXT_FUNCTIONS: Mapping[str, Function] = {
     "contains": function(
         kernel_or_rows(_contains_fast, by_row(str.__contains__, pa.bool_())), _TEXT, _TEXT
     ),
+    "contains_tokens": function(by_row(_contains_tokens, pa.bool_()), _TEXT, _TEXT),
     "strpos": _STRPOS,
     "instr": _STRPOS,
     "split_part": function(by_row(_split_part, pa.string()), _TEXT, _TEXT, _INT),

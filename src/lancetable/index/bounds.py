@@ -19,10 +19,13 @@ from lancetable.expression import (
     Expression,
     In,
     IsNull,
+    IsTrue,
     Like,
     Literal,
+    Not,
     Or,
     evaluate_mask,
+    literal,
 )
 from lancetable.format.arrays import Mask
 
@@ -46,6 +49,7 @@ class Bounds:
         self._batch = pa.RecordBatch.from_arrays([least, largest], ["least", "largest"])
         self._open: Mask = np.asarray(pc.is_null(least))
         self._has_null = has_null
+        self._has_value: Mask = np.asarray(pc.is_valid(largest))
         self._always = always
 
     @property
@@ -55,7 +59,7 @@ class Bounds:
 
     def may_match(self, part: Expression) -> Mask | None:
         """Return which groups may hold rows that match; None when the bounds do not tell."""
-        match part:
+        match _as_comparison(part):
             case And(operands):
                 known = [one for one in map(self.may_match, operands) if one is not None]
                 return np.logical_and.reduce(known) if known else None
@@ -65,10 +69,10 @@ class Bounds:
                 return np.logical_or.reduce(found) if len(found) == len(each) else None
             case Compare(op, Column(), Literal() as value):
                 return self._compared(op, value)
-            case In(Column(), _, False, values) if values is not None:
-                return self._listed(values)
-            case IsNull(Column(), False):
-                return self._has_null
+            case In(Column(), _, negated, values) if values is not None:
+                return self._not_listed(values) if negated else self._listed(values)
+            case IsNull(Column(), negated):
+                return self._kept(self._has_value) if negated else self._has_null
             case _:
                 return self._prefixed(_prefix(part))
 
@@ -79,7 +83,22 @@ class Bounds:
             return self._kept(self._largest(op, value))
         if op in {Comparison.EQ, Comparison.NOT_DISTINCT} and value.scalar.is_valid:
             return self._between(value, value)
+        if op is Comparison.NE and value.scalar.is_valid:
+            return self._other_than(value)
         return None
+
+    def _other_than(self, value: Literal) -> Mask:
+        """Return which groups may hold another value than this one."""
+        other = self._least(Comparison.LT, value) | self._largest(Comparison.GT, value)
+        return self._kept(other & self._has_value)
+
+    def _not_listed(self, values: pa.Array) -> _Answer:
+        if values.null_count:
+            return np.zeros(len(self._has_null), np.bool_)
+        if not len(values) or len(values) > MOST_VALUES:
+            return None
+        others = [self._other_than(Literal(one)) for one in values]
+        return np.asarray(np.logical_and.reduce(others))
 
     def _between(self, low: Literal, high: Literal) -> Mask:
         inside = self._least(Comparison.LE, high) & self._largest(Comparison.GE, low)
@@ -122,6 +141,19 @@ class Bounds:
 
     def _kept(self, mask: Mask) -> Mask:
         return mask if self._always is None else mask | self._always
+
+
+def _as_comparison(part: Expression) -> Expression:
+    """Return a test of a boolean column as a comparison."""
+    match part:
+        case Column() as column:
+            return Compare(Comparison.EQ, column, literal(True))  # noqa: FBT003 - the value
+        case Not(Column() as column):
+            return Compare(Comparison.EQ, column, literal(False))  # noqa: FBT003 - the value
+        case IsTrue(Column() as column, value, False):
+            return Compare(Comparison.EQ, column, literal(value))
+        case _:
+            return part
 
 
 def _is_text(type_: pa.DataType) -> bool:

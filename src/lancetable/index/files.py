@@ -1,6 +1,9 @@
 """The files of one index segment, opened when they are first needed."""
 
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +14,39 @@ from lancetable.file.reader import FileReader
 from lancetable.format.manifest.model import IndexSegment
 from lancetable.format.schema.model import Field
 from lancetable.store import Store
+
+KEPT_BYTES = 256 << 20
+_Key: TypeAlias = tuple[str, str, str, tuple[str, ...], int, int]
+
+
+class Pages:
+    """Pages of index files as they were read; the least recently used are forgotten."""
+
+    def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
+        self._most = most_bytes
+        self._held = 0
+        self._kept: OrderedDict[_Key, list[pa.Array]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: _Key) -> list[pa.Array] | None:
+        """Return a page that is still kept."""
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+            return found
+
+    def put(self, key: _Key, page: list[pa.Array]) -> None:
+        """Keep a page, unless it is larger than all pages may be together."""
+        with self._lock:
+            self._held += _bytes(page) - _bytes(self._kept.pop(key, []))
+            self._kept[key] = page
+            while self._held > self._most:
+                self._held -= _bytes(self._kept.popitem(last=False)[1])
+
+
+PAGES = Pages()
+"""Those of this process."""
 
 
 class SegmentFiles:
@@ -53,6 +89,28 @@ class SegmentFiles:
             )
         ]
 
+    def page(self, name: str, columns: tuple[str, ...], rows: range) -> list[pa.Array]:
+        """Return some rows of columns of a file, kept from an earlier call if possible.
+
+        Raises:
+            CorruptError: the file lacks a column or is damaged.
+            FileNotFoundInStoreError: there is no such file.
+        """
+        key = (self._store.root, self._folder, name, columns, rows.start, rows.stop)
+        found = PAGES.get(key)
+        if found is None:
+            found = self.read(name, columns, rows)
+            PAGES.put(key, found)
+        return found
+
+    def type(self, name: str, column: str) -> pa.DataType:
+        """Return the type of a column of a file.
+
+        Raises:
+            CorruptError: the file lacks the column or is damaged.
+        """
+        return self.read(name, (column,), range(0))[0].type
+
     def global_buffer(self, name: str, number: int) -> bytes:
         """Return a global buffer of a file.
 
@@ -80,6 +138,10 @@ class SegmentFiles:
             if field.name == column:
                 return field
         raise CorruptError(f"the index file has no column {column!r}", path=reader.path)
+
+
+def _bytes(page: list[pa.Array]) -> int:
+    return sum(one.get_total_buffer_size() for one in page)
 
 
 def _text(value: object) -> str:

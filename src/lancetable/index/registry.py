@@ -4,17 +4,34 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 
+from lancetable.errors import CorruptError
 from lancetable.format.manifest.indices.kinds import is_known, is_system, kind_of
 from lancetable.format.manifest.model import IndexSegment
 from lancetable.index.base import IndexKind, ScalarIndex
 from lancetable.index.files import SegmentFiles
 from lancetable.index.scalar.bitmap import BitmapKind, LabelListKind
+from lancetable.index.scalar.bloomfilter import BloomFilterKind
 from lancetable.index.scalar.btree import BTreeKind
+from lancetable.index.scalar.json_path import TARGETS, JsonPathKind, target_of
+from lancetable.index.scalar.ngram import NGramKind
+from lancetable.index.scalar.rtree import RTreeKind
 from lancetable.index.scalar.zonemap import ZoneMapKind
 from lancetable.store import Store
 
+_BITMAP, _BTREE, _NGRAM = BitmapKind(), BTreeKind(), NGramKind()
+
 SCALAR: Mapping[str, IndexKind] = {
-    kind.name: kind for kind in (BitmapKind(), BTreeKind(), LabelListKind(), ZoneMapKind())
+    kind.name: kind
+    for kind in (
+        _BITMAP,
+        _BTREE,
+        LabelListKind(),
+        JsonPathKind((_BITMAP, _BTREE, _NGRAM)),
+        RTreeKind(),
+        _NGRAM,
+        ZoneMapKind(),
+        BloomFilterKind(),
+    )
 }
 """Kinds in the order in which they are asked."""
 
@@ -34,6 +51,16 @@ def unusable(segment: IndexSegment) -> str | None:
         return f"it has {len(segment.fields)} fields, expected 1"
     if not segment.fragment_bitmap:
         return "it does not record which fragments it describes"
+    return _unusable_target(segment) if kind.name == JsonPathKind.name else None
+
+
+def _unusable_target(segment: IndexSegment) -> str | None:
+    try:
+        target = target_of(segment.details)
+    except CorruptError as error:
+        return str(error)
+    if target not in TARGETS:
+        return f"an index of kind {target!r} on JSON documents is not supported"
     return None
 
 

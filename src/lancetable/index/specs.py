@@ -77,15 +77,17 @@ class RTree:
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """An index on the values at a path of JSON documents, such as ``JsonPath("a.b", BTree())``."""
+    """An index on the values at a path of JSON documents, such as ``JsonPath("a", BTree())``."""
 
     path: str
-    target: "BTree | Bitmap | ZoneMap | BloomFilter | NGram" = field(default_factory=BTree)
+    target: "BTree | Bitmap | NGram" = field(default_factory=BTree)
     kind: ClassVar[str] = "json"
 
     def __post_init__(self) -> None:
         if not self.path:
-            raise InputError(f"path is {self.path!r}; give the path of a value, such as 'a.b'")
+            raise InputError(f"path is {self.path!r}; give the path of a value, such as 'a'")
+        if not isinstance(self.target, BTree | Bitmap | NGram):
+            raise InputError(f"target is {self.target!r}; give BTree(), Bitmap() or NGram()")
 
 
 Spec: TypeAlias = BTree | Bitmap | LabelList | ZoneMap | BloomFilter | NGram | RTree | JsonPath

@@ -1,14 +1,43 @@
-"""Cut the rows of a build into zones: runs of live rows of one fragment."""
+"""Zones: neighbouring rows of a fragment.
+
+Files list them as ``fragment_id``, ``zone_start`` and ``zone_length`` (u64). The length spans
+deleted rows, too.
+"""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS
-from lancetable.index.base import ROW
+from lancetable.format.arrays import Mask
+from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS, RowSet
+from lancetable.index.base import ROW, Numbers, Source
+from lancetable.index.files import SegmentFiles
+from lancetable.index.row_map import decode_row_map
+
+PLACES = ("fragment_id", "zone_start", "zone_length")
+
+
+class Zones:
+    """The zones that a file lists; addresses in zones are not translated."""
+
+    def __init__(self, files: SegmentFiles, name: str) -> None:
+        places = files.read(name, PLACES)
+        fragments, starts, lengths = (np.asarray(one).astype(np.uint64) for one in places)
+        self._fragments = frozenset(np.unique(fragments).tolist())
+        self._starts = (fragments << np.uint64(OFFSET_BITS)) + starts
+        self._stops = self._starts + lengths
+
+    def covered(self, fragments: frozenset[int]) -> frozenset[int]:
+        """Return the fragments that have zones."""
+        return fragments & self._fragments
+
+    def rows(self, zones: Mask) -> RowSet:
+        """Return the rows of some zones, which may match."""
+        places = zip(self._starts[zones].tolist(), self._stops[zones].tolist(), strict=True)
+        return RowSet.from_ranges(places, is_exact=False)
 
 
 class Zone(NamedTuple):
@@ -45,6 +74,37 @@ def _zone(batch: pa.RecordBatch) -> Zone:
     first, last = (batch.column(ROW)[at].as_py() for at in (0, batch.num_rows - 1))
     start = first & MAX_OFFSET
     return Zone(first >> OFFSET_BITS, start, (last & MAX_OFFSET) - start + 1, batch)
+
+
+def moved_zones(source: Source, name: str) -> Iterator[tuple[int, int, int, int]]:
+    """Yield number, fragment, start and length of the zones of a segment where their rows are now.
+
+    A zone whose rows moved apart becomes several.
+    """
+    places = (one.to_pylist() for one in source.files.read(name, PLACES))
+    for number, (fragment, start, length) in enumerate(zip(*places, strict=True)):
+        first = (fragment << OFFSET_BITS) + start
+        rows, is_kept = source.translate(np.arange(first, first + length, dtype=np.uint64))
+        rows = rows[is_kept]
+        ids = rows >> np.uint64(OFFSET_BITS)
+        for id_ in np.unique(ids).tolist():
+            offsets = rows[ids == id_] & np.uint64(MAX_OFFSET)
+            low, high = int(offsets.min()), int(offsets.max())
+            yield number, id_, low, high + 1 - low
+
+
+def moved_nulls(sources: Sequence[Source], name: str) -> list[Numbers] | None:
+    """Return the rows with nulls of some segments; None when one does not record them."""
+    found = []
+    for source in sources:
+        number = source.files.metadata(name).get("null_bitmap", "")
+        data = source.files.global_buffer(name, int(number)) if number.isdecimal() else None
+        known = None if data is None else decode_row_map(data)
+        if known is None:
+            return None
+        rows, is_kept = source.translate(known)
+        found.append(rows[is_kept])
+    return found
 
 
 def varint(number: int) -> bytes:

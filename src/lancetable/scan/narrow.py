@@ -21,7 +21,7 @@ from lancetable.errors import (
     FileNotFoundInStoreError,
     UnsupportedError,
 )
-from lancetable.expression import And, Expression, Opaque, Or, columns, to_sql, walk
+from lancetable.expression import And, Expression, IsTrue, Opaque, Or, columns, to_sql, walk
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import holds_row_ids, kind_of
 from lancetable.format.manifest.reuse import FragmentReuse
@@ -146,6 +146,8 @@ class _Asked:
 
     def answer(self, part: Expression) -> Answer | None:
         """Return what indices know about a part of a predicate."""
+        if isinstance(part, IsTrue) and part.value and not part.negated:
+            return self.answer(part.operand)
         leaf = self._leaf(part)
         if leaf is not None:
             return leaf

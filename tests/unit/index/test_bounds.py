@@ -21,6 +21,7 @@ KINDS = {
     "int": (pa.int32(), st.one_of(st.none(), st.integers(-3, 3)), ["-2", "0", "3"]),
     "float": (pa.float64(), st.sampled_from(FLOATS), ["-1.5", "0.0", "cast('NaN' as double)"]),
     "text": (pa.string(), st.sampled_from(TEXTS), ["'a'", "'ab'", "'é'"]),
+    "bool": (pa.bool_(), st.sampled_from([None, False, True]), ["true", "false"]),
     "day": (pa.date32(), st.sampled_from(DAYS), ["date '2020-01-02'", "date '2020-01-05'"]),
 }
 SHAPES = [
@@ -35,8 +36,16 @@ SHAPES = [
     "c is null or c = {0}",
     "c > {0} and c <= {1}",
     "c = {0} or c = {1}",
+    "c != {0}",
+    "c not in ({0}, {1})",
+    "c is not null",
+    "not (c = {0} or c is null)",
+    "not (c between {0} and {1})",
+    "c is distinct from {0} and c is not null",
 ]
+BOOL_SHAPES = ["c", "not c", "c is true", "c is false"]
 TEXT_SHAPES = ["c like 'ab%'", "c like 'a_'", "starts_with(c, 'ab')", "c like '%b'", "c like 'a'"]
+MORE_SHAPES = {"bool": BOOL_SHAPES, "text": TEXT_SHAPES}
 
 
 def groups(values):
@@ -55,7 +64,7 @@ def groups(values):
 def test_a_group_with_a_match_is_kept(kind, data):
     type_, strategy, constants = KINDS[kind]
     values = pa.array(data.draw(st.lists(strategy, min_size=1, max_size=30)), type_)
-    shape = data.draw(st.sampled_from(SHAPES + (TEXT_SHAPES if kind == "text" else [])))
+    shape = data.draw(st.sampled_from(SHAPES + MORE_SHAPES.get(kind, [])))
     chosen = [data.draw(st.sampled_from(constants)) for _ in range(2)]
     schema = pa.schema([("c", type_)])
     part = in_terms_of_values(bind_predicate(parse(shape.format(*chosen)), schema))

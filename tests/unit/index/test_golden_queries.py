@@ -7,10 +7,13 @@ import shutil
 import pytest
 
 import lancetable as lt
+from lancetable.expression import Call, Column, literal
+from lancetable.index.files import Pages
 from lancetable.index.registry import OpenSegments
 from lancetable.operations.rows import find_rows
 from lancetable.operations.rows.parts import parts
 from tests.conftest import GOLDEN
+from tests.fixtures_catalog import SHARED
 
 FOLDER = GOLDEN / "index"
 FILTERS = json.loads((FOLDER / "filters.json").read_text())
@@ -19,13 +22,16 @@ CASES = [
     for name, table in FILTERS.items()
     for query in table["queries"]
 ]
-SCANNED = ("not null", "!=", "not array_has")
-"""Parts that select most rows: only a bitmap names them."""
+SCANNED = ("not array_has", "contains_tokens")
+"""Parts that only pylance answers by an index."""
+ELSEWHERE = SHARED / "index" / "queries.json"
+"""All queries, with tables that are not among ours."""
 
 
 @pytest.fixture(autouse=True)
 def _nothing_kept(monkeypatch):
     monkeypatch.setattr("lancetable.scan.narrow.SEGMENTS", OpenSegments())
+    monkeypatch.setattr("lancetable.index.files.PAGES", Pages())
 
 
 def ids(table, where, **options):
@@ -44,9 +50,34 @@ def test_rows_are_those_recorded(name, query):
 @pytest.mark.parametrize(("name", "query"), CASES)
 def test_indices_are_named_where_they_are_used(name, query):
     explained = lt.open_table(FOLDER / name).scan(["id"], where=query["filter"]).explain()
-    is_wide = name != "bitmap" and any(part in query["filter"] for part in SCANNED)
-    is_served = name != "bloomfilter" and not is_wide
-    assert ("index " in explained) == (query["uses_index"] and is_served)
+    is_served = not any(part in query["filter"] for part in SCANNED)
+    assert ("index " in explained) >= (query["uses_index"] and is_served)
+
+
+@pytest.mark.skipif(not ELSEWHERE.exists(), reason="the shared fixtures are not here")
+def test_rows_of_all_shared_tables_are_those_recorded():
+    for name, table in json.loads(ELSEWHERE.read_text()).items():
+        opened = lt.open_table(ELSEWHERE.parent / name)
+        for query in table["queries"]:
+            if query["kind"] == "filter":
+                scan = opened.scan(["id"], where=query["filter"])
+                assert sorted(scan.to_arrow()["id"].to_pylist()) == query["ids"]
+                assert ids(opened, query["filter"], use_indices=False) == query["ids"]
+                is_served = not any(part in query["filter"] for part in SCANNED)
+                assert ("index " in scan.explain()) >= (query["uses_index"] and is_served)
+
+
+@pytest.mark.parametrize("query", FILTERS["rtree"]["boxes"])
+def test_geometries_are_found_by_their_boxes(query):
+    snapshot = lt.open_table(FOLDER / "rtree")._snapshot
+    (segment,) = snapshot.indices()
+    index = OpenSegments().open(*snapshot.index_place(segment), segment)
+    left, low, right, high = query["box"]
+    area = literal(f"LINESTRING ({left} {low}, {right} {high})")
+    rows = index.search(Call("st_intersects", (Column(("value",)), area)))
+    assert rows is not None
+    found = lt.open_table(FOLDER / "rtree").take(row_addresses=rows.addresses(), columns=["id"])
+    assert sorted(found["id"].to_pylist()) == query["ids"]
 
 
 def test_a_limit_takes_the_first_rows_in_table_order():
@@ -71,7 +102,10 @@ def test_parts_are_combined():
         assert ids(table, where) == ids(table, where, use_indices=False)
 
 
-@pytest.fixture(params=["btree", "bitmap", "zonemap", "label_list"])
+KINDS = ["btree", "bitmap", "zonemap", "label_list", "bloomfilter", "ngram", "json", "rtree"]
+
+
+@pytest.fixture(params=KINDS)
 def copied(request, tmp_path):
     shutil.copytree(FOLDER / request.param, tmp_path / "t")
     return tmp_path / "t", FILTERS[request.param]["queries"]

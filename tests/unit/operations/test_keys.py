@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from lancetable.commit.rules.rows import may_share
 from lancetable.commit.transaction import BloomFilter, ExactKeys
+from lancetable.format.encoding.kernels.xxhash import hash_binary, hash_matrix, hash_words
 from lancetable.operations.keys.join import index_keys
 from lancetable.operations.keys.keys import InsertedKeys, codes_of, comparable, key_hashes
-from lancetable.operations.keys.xxhash import hash_binary, hash_matrix, hash_words
 from tests.key_filters import key_filter
 
 KNOWN = {

@@ -31,6 +31,8 @@ from lancetable.index.specs import BTree, Spec
 
 DATA, LOOKUP = "page_data.lance", "page_lookup.lance"
 USUAL_PAGE = 4096
+MOST_PAGES, SCAN_FROM = 64, 0.3
+"""A part that needs more pages than these, and a larger share of all, is not answered."""
 _BLOCK = 16 * USUAL_PAGE
 
 
@@ -59,10 +61,13 @@ class BTreeSegment:
 
     def search(self, part: Expression) -> RowSet | None:
         """Return the rows for which a part of a predicate is true."""
-        pages = self._bounds.may_match(part)
-        if pages is None:
+        may_match = self._bounds.may_match(part)
+        if may_match is None:
             return None
-        found = [self._matches(part, *edges) for edges in _runs(np.flatnonzero(pages))]
+        pages = np.flatnonzero(may_match)
+        if len(pages) > max(MOST_PAGES, SCAN_FROM * len(may_match)):
+            return None
+        found = [self._matches(part, *edges) for edges in _runs(pages)]
         return RowSet.from_addresses(np.concatenate([*found, np.empty(0, np.uint64)]))
 
     def _matches(self, part: Expression, first: int, last: int) -> npt.NDArray[np.uint64]:

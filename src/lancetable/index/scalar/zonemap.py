@@ -14,17 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancetable.expression import Expression
-from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS, RowSet
+from lancetable.format.rows import RowSet
 from lancetable.index.base import ROW, VALUE, Numbers, Sink, Source
 from lancetable.index.bounds import Bounds
 from lancetable.index.files import SegmentFiles
-from lancetable.index.row_map import decode_row_map, encode_row_map
+from lancetable.index.row_map import encode_row_map
 from lancetable.index.scalar.types import refuses_values
 from lancetable.index.specs import Spec, ZoneMap
-from lancetable.index.zones import Zone, varint, zones_of
+from lancetable.index.zones import PLACES, Zone, Zones, moved_nulls, moved_zones, varint, zones_of
 
 FILE = "zonemap.lance"
-_PLACES = ("fragment_id", "zone_start", "zone_length")
 
 
 class ZoneMapSegment:
@@ -32,25 +31,14 @@ class ZoneMapSegment:
 
     def __init__(self, files: SegmentFiles) -> None:
         least, largest, nulls, nans = files.read(FILE, ("min", "max", "null_count", "nan_count"))
-        places = files.read(FILE, _PLACES)
-        self._fragments, self._starts, self._lengths = (np.asarray(one) for one in places)
-        has_nan = np.asarray(nans) > 0
-        self._bounds = Bounds(least, largest, np.asarray(nulls) > 0, has_nan)
-
-    def covered(self, fragments: frozenset[int]) -> frozenset[int]:
-        """Return the fragments that have zones; addresses in zones are not translated."""
-        return fragments & frozenset(np.unique(self._fragments).tolist())
+        self._zones = Zones(files, FILE)
+        self._bounds = Bounds(least, largest, np.asarray(nulls) > 0, np.asarray(nans) > 0)
+        self.covered = self._zones.covered
 
     def search(self, part: Expression) -> RowSet | None:
         """Return the rows of all zones that may hold a match."""
         zones = self._bounds.may_match(part)
-        if zones is None:
-            return None
-        starts = (self._fragments[zones].astype(np.uint64) << np.uint64(OFFSET_BITS)) + (
-            self._starts[zones].astype(np.uint64)
-        )
-        stops = starts + self._lengths[zones].astype(np.uint64)
-        return RowSet.from_ranges(zip(starts.tolist(), stops.tolist(), strict=True), is_exact=False)
+        return None if zones is None else self._zones.rows(zones)
 
 
 class ZoneMapKind:
@@ -91,17 +79,10 @@ class ZoneMapKind:
     ) -> bytes | None:
         """Write one segment from several; zones whose rows moved apart become several."""
         assert isinstance(spec, ZoneMap)
-        nulls: list[Numbers] = []
-        found: list[_Summary] = []
-        for source in sources:
-            number = source.files.metadata(FILE).get("null_bitmap", "")
-            data = source.files.global_buffer(FILE, int(number)) if number.isdecimal() else None
-            known = None if data is None else decode_row_map(data)
-            if known is None:
-                return None
-            rows, is_kept = source.translate(known)
-            nulls.append(rows[is_kept])
-            found += _moved(source)
+        nulls = moved_nulls(sources, FILE)
+        if nulls is None:
+            return None
+        found = [zone for source in sources for zone in _moved(source)]
         found.sort(key=lambda one: one[4:])
         _write(found, type_, spec, sink, nulls)
         return _details(spec)
@@ -160,26 +141,10 @@ def _extremes(values: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
 
 def _moved(source: Source) -> Iterator[_Summary]:
     """Yield the zones of a segment where their rows are now."""
-    names = ("min", "max", "null_count", "nan_count", *_PLACES)
-    least, largest, *counts = source.files.read(FILE, names)
-    for number, stored in enumerate(zip(*(one.to_pylist() for one in counts), strict=True)):
-        nulls, nans, fragment, start, length = stored
-        first = (fragment << OFFSET_BITS) + start
-        rows, is_kept = source.translate(np.arange(first, first + length, dtype=np.uint64))
-        rows = rows[is_kept]
-        ids = rows >> np.uint64(OFFSET_BITS)
-        for id_ in np.unique(ids).tolist():
-            offsets = rows[ids == id_] & np.uint64(MAX_OFFSET)
-            low, high = int(offsets.min()), int(offsets.max())
-            yield _Summary(
-                least.slice(number, 1),
-                largest.slice(number, 1),
-                nulls,
-                nans,
-                id_,
-                low,
-                high + 1 - low,
-            )
+    least, largest, nulls, nans = source.files.read(FILE, ("min", "max", "null_count", "nan_count"))
+    for number, *place in moved_zones(source, FILE):
+        ends = least.slice(number, 1), largest.slice(number, 1)
+        yield _Summary(*ends, nulls[number].as_py(), nans[number].as_py(), *place)
 
 
 def _write(
@@ -190,7 +155,7 @@ def _write(
     nulls: Sequence[Numbers],
 ) -> None:
     counts = [pa.field(name, pa.uint32(), nullable=False) for name in ("null_count", "nan_count")]
-    places = [pa.field(name, pa.uint64(), nullable=False) for name in _PLACES]
+    places = [pa.field(name, pa.uint64(), nullable=False) for name in PLACES]
     schema = pa.schema([("min", type_), ("max", type_), *counts, *places])
     nothing = pa.array([], type_)
     ends = [pa.concat_arrays([nothing, *(zone[number] for zone in zones)]) for number in (0, 1)]

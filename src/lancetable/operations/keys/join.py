@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from lancetable.errors import InputError
 from lancetable.format.arrays import Offsets
 from lancetable.format.encoding.kernels.probing import Marks, ascending_order, marks_of, probe
+from lancetable.format.encoding.kernels.xxhash import Hashes
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import resolve
 from lancetable.fragment.readers import Readers
@@ -31,7 +32,6 @@ from lancetable.operations.keys.keys import (
     key_hashes,
 )
 from lancetable.operations.keys.spill import RowBuffer
-from lancetable.operations.keys.xxhash import Hashes
 from lancetable.operations.rows.parts import part_windows
 from lancetable.scan.plan import ScanPlan, Window, plan
 from lancetable.scan.request import ScanRequest

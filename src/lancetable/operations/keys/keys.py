@@ -24,8 +24,8 @@ from lancetable.commit.transaction import BloomFilter, ExactKeys, KeyFilter
 from lancetable.errors import InputError
 from lancetable.format.arrays import Mask
 from lancetable.format.encoding.kernels.probing import ascending_order, mark_keys
+from lancetable.format.encoding.kernels.xxhash import Hashes, hash_binary, hash_words
 from lancetable.format.schema.types import without_extensions
-from lancetable.operations.keys.xxhash import Hashes, hash_binary, hash_words
 
 _types = pa.types
 _KEYS_PER_BLOCK = 8

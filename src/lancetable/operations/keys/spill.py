@@ -32,10 +32,10 @@ import pyarrow as pa
 
 from lancetable.errors import SchemaError, StoreError
 from lancetable.format.arrays import Offsets
+from lancetable.format.encoding.kernels.xxhash import Hashes, hash_words
 from lancetable.format.schema.types import storage_type
 from lancetable.operations.input.casts import CastPlanner, Step
 from lancetable.operations.keys.keys import codes_of
-from lancetable.operations.keys.xxhash import Hashes, hash_words
 
 _types = pa.types
 

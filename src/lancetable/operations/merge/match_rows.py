@@ -18,6 +18,7 @@ import pyarrow as pa
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError
 from lancetable.format.arrays import Offsets
+from lancetable.format.encoding.kernels.xxhash import Hashes
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.readers import Readers
@@ -26,7 +27,6 @@ from lancetable.operations.input.fit import write_type
 from lancetable.operations.keys.join import SourceKeys
 from lancetable.operations.keys.keys import InsertedKeys
 from lancetable.operations.keys.spill import ROW_BYTES, RowBuffer
-from lancetable.operations.keys.xxhash import Hashes
 from lancetable.operations.merge.clauses import SOURCE, TARGET, Act, BoundClause, When
 from lancetable.operations.merge.decide import (
     Actions,

@@ -22,6 +22,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
+from lancetable.format.encoding.kernels.xxhash import Hashes, hash_words
 from lancetable.format.manifest import Fragment
 from lancetable.fragment.projection import ROW_ADDRESS
 from lancetable.fragment.readers import Readers
@@ -29,7 +30,6 @@ from lancetable.fragment.writer import remove_fragments
 from lancetable.operations.keys.join import Pairs, SourceKeys
 from lancetable.operations.keys.keys import InsertedKeys, codes_of, comparable
 from lancetable.operations.keys.spill import RowBuffer
-from lancetable.operations.keys.xxhash import Hashes, hash_words
 from lancetable.operations.merge.clauses import When
 from lancetable.operations.merge.decide import Matched, condition_sides, decide_pairs, numbered
 from lancetable.operations.merge.match_rows import MergePlan, MergeWork, PartDone

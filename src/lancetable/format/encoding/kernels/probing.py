@@ -99,3 +99,19 @@ def mark_keys(words: npt.NDArray[np.uint32], hashes: Codes) -> None:
     bits = np.uint32(1) << ((hashes.astype(np.uint32) * _SALTS[:, None]) >> np.uint32(27))
     firsts = np.flatnonzero(np.concatenate(([True], block[1:] != block[:-1])))
     by_block[block[firsts]] |= np.bitwise_or.reduceat(bits, firsts, axis=1).T
+
+
+def may_hold(
+    words: npt.NDArray[np.uint32], firsts: Integers, blocks: Integers, hashes: Codes
+) -> npt.NDArray[np.bool_]:
+    """Return which filters may hold one of some keys.
+
+    The filters lie one after the other in ``words``: each has some blocks from its first on.
+    """
+    by_block = words.reshape(-1, 8)
+    found = np.zeros(len(firsts), np.bool_)
+    for hash_ in hashes:
+        inside = (hash_ >> np.uint64(32)) * blocks.astype(np.uint64) >> np.uint64(32)
+        bits = np.uint32(1) << ((hash_.astype(np.uint32) * _SALTS) >> np.uint32(27))
+        found |= (by_block[firsts + inside.astype(np.int64)] & bits == bits).all(axis=1)
+    return found

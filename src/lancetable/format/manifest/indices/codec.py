@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
 
 from lancetable.errors import CorruptError, InputError
@@ -62,6 +63,27 @@ def decode_files(messages: Sequence[table_pb2.IndexFile]) -> tuple[IndexFile, ..
 def encode_files(files: Iterable[IndexFile]) -> list[table_pb2.IndexFile]:
     """Return the messages of the files of a segment."""
     return [table_pb2.IndexFile(path=file.path, size_bytes=file.size) for file in files]
+
+
+def decode_json_details(details: bytes) -> tuple[str, str, bytes]:
+    """Return the path of an index on JSON, and type and details of the index on its values.
+
+    Raises:
+        CorruptError: the bytes are damaged.
+    """
+    # Both messages have a text as field 1 and bytes as field 2.
+    try:
+        outer = any_pb2.Any.FromString(details)
+        inner = any_pb2.Any.FromString(outer.value)
+    except DecodeError:
+        raise CorruptError("the details of an index on JSON are not a valid message") from None
+    return outer.type_url, inner.type_url, inner.value
+
+
+def encode_json_details(path: str, type_url: str, details: bytes) -> bytes:
+    """Return the details of an index of some kind on the values at a path of JSON documents."""
+    inner = any_pb2.Any(type_url=type_url, value=details).SerializeToString()
+    return bytes(any_pb2.Any(type_url=path, value=inner).SerializeToString())
 
 
 def decode_uuid(message: table_pb2.UUID, owner: str) -> str:

@@ -45,6 +45,8 @@ KINDS = {
         Kind("ngram", "/lance.table.NGramIndexDetails", newest=0, row_ids=0),
         Kind("zonemap", "/lance.table.ZoneMapIndexDetails", newest=0, is_zoned=True),
         Kind("bloomfilter", "/lance.index.pb.BloomFilterIndexDetails", newest=0, is_zoned=True),
+        Kind("json", "/lance.index.pb.JsonIndexDetails", newest=0, row_ids=0),
+        Kind("rtree", "/lance.index.pb.RTreeIndexDetails", newest=0, row_ids=0),
         Kind("inverted", "/lance.table.InvertedIndexDetails", newest=3, row_ids=3),
         Kind("vector", "/lance.index.pb.VectorIndexDetails", newest=2, row_ids=2, is_vector=True),
         Kind(FRAGMENT_REUSE, "/lance.table.FragmentReuseIndexDetails", newest=0, is_system=True),
@@ -60,10 +62,13 @@ def message_name(segment: IndexSegment) -> str:
 
 def kind_of(segment: IndexSegment) -> Kind:
     """Return the kind of a segment; an unknown one has no known version."""
-    name = segment.name
-    if not is_system(segment):
-        name = message_name(segment).lower().removesuffix(_SUFFIX)
+    name = segment.name if is_system(segment) else kind_name(segment.type_url)
     return KINDS.get(name) or Kind(name, segment.type_url, newest=-1)
+
+
+def kind_name(type_url: str) -> str:
+    """Return the name of the kind whose details are of a type."""
+    return type_url.rpartition(".")[2].lower().removesuffix(_SUFFIX)
 
 
 def is_known(segment: IndexSegment) -> bool:

@@ -1,4 +1,4 @@
-"""XXH64 of many byte strings at once, as the filters of inserted keys want it.
+"""XXH64 of many byte strings at once, for filters of keys and of values.
 
 Strings of one length are hashed together, step by step, with the arithmetic of arrays.
 """

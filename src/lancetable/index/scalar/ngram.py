@@ -1,0 +1,264 @@
+"""NGRAM: each sequence of three letters or digits with the set of rows whose text holds it.
+
+``ngram_postings.lance`` has the columns ``tokens`` (u32, ascending) and ``posting_list``, the rows
+of each as a 64-bit roaring bitmap. Token 0 has the rows without a text. Texts are folded to small
+ASCII letters before they are cut; the token of three characters is the number that they make to
+base 37, ``0`` counting 1 and ``a`` counting 11. A text that is indexed is in small letters first,
+and letters with marks are written without them, so more texts have a token than show it.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from importlib.resources import files as resources
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lancetable.errors import CorruptError
+from lancetable.expression import Call, Column, Expression, Like, Literal
+from lancetable.format.arrays import numbers
+from lancetable.format.manifest.roaring import decode_treemap, encode_treemap
+from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS, RowSet
+from lancetable.index import sorting
+from lancetable.index.base import Numbers, Sink, Source
+from lancetable.index.files import SegmentFiles
+from lancetable.index.sorting import Pairs, Stream
+from lancetable.index.specs import NGram, Spec
+
+FILE = "ngram_postings.lance"
+BASE = 37
+_TOKEN_BITS = 16
+MOST_TOKENS = 12
+"""More tokens of a text are not looked up: every row is compared with the text anyway."""
+
+_CODES = np.zeros(256, np.uint32)
+_CODES[[*range(ord("0"), ord("9") + 1), *range(ord("a"), ord("z") + 1)]] = np.arange(1, BASE)
+_PLAIN_REGEX = re.compile(r"[^|()\\]*")
+_CLASS = re.compile(r"\[\^?\]?[^\[\]]*\]")
+_OPTIONAL = re.compile(r".(?:[?*]|\{[^}]*\}?)", re.DOTALL)
+_TOKENS_AT_A_TIME, _MOST_BYTES = 1024, 8 << 20
+_SCHEMA = pa.schema(
+    [
+        pa.field("tokens", pa.uint32()),
+        pa.field(
+            "posting_list",
+            pa.binary(),
+            nullable=False,
+            metadata={"lance-encoding:compression": "none"},
+        ),
+    ]
+)
+_BREAK = re.compile(r"[.^$+?*{}\0\n]")
+
+
+class NGramSegment:
+    """An opened segment: tokens are in memory, rows are read when they are needed."""
+
+    def __init__(self, files: SegmentFiles) -> None:
+        self._files = files
+        (tokens,) = files.read(FILE, ("tokens",))
+        if tokens.null_count:
+            raise CorruptError("a token of an ngram index is null")
+        self._tokens: npt.NDArray[np.uint32] = np.asarray(tokens)
+        if (self._tokens[1:] <= self._tokens[:-1]).any():
+            raise CorruptError("the tokens of an ngram index are not in ascending order")
+
+    def covered(self, fragments: frozenset[int]) -> frozenset[int]:
+        """Return the fragments that the segment describes: all that it names."""
+        return fragments
+
+    def search(self, part: Expression) -> RowSet | None:
+        """Return the rows whose texts have all tokens of the texts that a part asks for."""
+        found = [tokens(text) for text in _required(part)]
+        wanted = np.unique(np.concatenate([*found, np.empty(0, np.uint32)]))[:MOST_TOKENS]
+        if not len(wanted):
+            return None
+        places = np.searchsorted(self._tokens, wanted)
+        rows = np.empty(0, np.uint64)
+        if (self._tokens[np.minimum(places, len(self._tokens) - 1)] == wanted).all():
+            rows = self._with_all(places)
+        return RowSet.from_addresses(rows, is_exact=False)
+
+    def _with_all(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """Return the rows of all of some tokens, read in ascending order of their sizes."""
+        (lists,) = self._files.read(FILE, ("posting_list",), places)
+        found: npt.NDArray[np.uint64] | None = None
+        for one in sorted((each.as_py() or b"" for each in lists), key=len):
+            rows = decode_treemap(one, most=1 << OFFSET_BITS)
+            found = rows if found is None else np.intersect1d(found, rows, assume_unique=True)
+            if not len(found):
+                break
+        return np.empty(0, np.uint64) if found is None else found
+
+
+class NGramKind:
+    """Build, merge and open segments."""
+
+    name = NGram.kind
+
+    def refuses(self, type_: pa.DataType) -> str | None:
+        """Return why columns of a type cannot have such an index."""
+        return None if pt.is_string(type_) or pt.is_large_string(type_) else "it takes texts"
+
+    def build(
+        self,
+        rows: Iterable[pa.RecordBatch],
+        type_: pa.DataType,
+        spec: Spec,
+        sink: Sink,
+        memory_bytes: int,
+    ) -> bytes:
+        """Write a segment."""
+        pairs = (_tokens_of(texts, ids) for texts, ids in sorting.pairs_of(rows))
+        _write(sorting.sort(pairs, sink, memory_bytes), sink)
+        return b""
+
+    def merge(
+        self,
+        sources: Sequence[Source],
+        type_: pa.DataType,
+        spec: Spec,
+        sink: Sink,
+        memory_bytes: int,
+    ) -> bytes | None:
+        """Write one segment from several."""
+        _write(sorting.merge([_stored(source) for source in sources]), sink)
+        return b""
+
+    def spec(self, files: SegmentFiles) -> NGram:
+        """Return the parameters of a segment."""
+        return NGram()
+
+    def open(self, files: SegmentFiles) -> NGramSegment:
+        """Return an opened segment."""
+        return NGramSegment(files)
+
+
+def _tokens_of(texts: pa.Array, rows: Numbers) -> Pairs:
+    """Return each token of each text once, with the row; token 0 with the rows without a text."""
+    whole = _folded(texts).cast(pa.large_binary())
+    offsets = np.frombuffer(whole.buffers()[1], np.int64)[whole.offset :][: len(whole) + 1]
+    data = np.frombuffer(whole.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
+    codes = _CODES[data]
+    places = np.repeat(np.arange(len(whole), dtype=np.uint64), np.diff(offsets))
+    is_whole = (codes[:-2] > 0) & (codes[1:-1] > 0) & (codes[2:] > 0) & (places[:-2] == places[2:])
+    found = (codes[:-2] * np.uint32(BASE) + codes[1:-1]) * np.uint32(BASE) + codes[2:]
+    keys = np.unique((places[:-2][is_whole] << np.uint64(_TOKEN_BITS)) | found[is_whole])
+    nulls = np.flatnonzero(np.asarray(texts.is_null())).astype(np.uint64)
+    keys = np.concatenate([nulls << np.uint64(_TOKEN_BITS), keys])
+    tokens_ = (keys & np.uint64((1 << _TOKEN_BITS) - 1)).astype(np.uint32)
+    return Pairs(numbers(tokens_), rows[keys >> np.uint64(_TOKEN_BITS)])
+
+
+def _folded(texts: pa.Array) -> pa.Array:
+    """Return texts as small ASCII letters, digits and others; null for null."""
+    if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
+        return pc.ascii_lower(texts)
+    table = _folding()
+    folded = (
+        None if one is None else one.lower().translate(table).lower().encode("ascii", "replace")
+        for one in texts.to_pylist()
+    )
+    return pa.array(folded, pa.large_binary())
+
+
+@cache
+def _folding() -> dict[int, str]:
+    """Return what letters with marks become."""
+    text = resources("lancetable.index").joinpath("folding.json").read_text("ascii")
+    return str.maketrans(json.loads(text))
+
+
+def _stored(source: Source) -> Stream:
+    """Yield each token of a segment with its new rows, in order of the tokens."""
+    total = source.files.rows(FILE)
+    for first in range(0, total, _TOKENS_AT_A_TIME):
+        place = range(first, min(first + _TOKENS_AT_A_TIME, total))
+        keys, lists = source.files.read(FILE, ("tokens", "posting_list"), place)
+        for key, data in zip(np.asarray(keys), lists.to_pylist(), strict=True):
+            rows, is_kept = source.translate(decode_treemap(data or b"", most=1 << OFFSET_BITS))
+            rows = rows[is_kept]
+            if len(rows):
+                yield Pairs(numbers(np.full(len(rows), key, np.uint32)), rows)
+
+
+def _write(stream: Stream, sink: Sink) -> None:
+    """Write the rows of each distinct token."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        keys: list[pa.Array] = []
+        lists: list[bytes] = []
+        weight = 0
+        for key, parts in sorting.groups(stream):
+            keys.append(key)
+            lists.append(_posting_list(parts))
+            weight += len(lists[-1])
+            if weight >= _MOST_BYTES:
+                yield _batch(keys, lists)
+                keys, lists, weight = [], [], 0
+        if keys:
+            yield _batch(keys, lists)
+
+    sink.write(FILE, _SCHEMA, batches())
+
+
+def _batch(keys: list[pa.Array], lists: list[bytes]) -> pa.RecordBatch:
+    columns = [pa.concat_arrays(keys), pa.array(lists, pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
+
+def _posting_list(parts: Iterable[Numbers]) -> bytes:
+    rows = np.unique(np.concatenate([*parts]))
+    uppers = rows >> np.uint64(OFFSET_BITS)
+    lower = (rows & np.uint64(MAX_OFFSET)).astype(np.uint32)
+    return encode_treemap((upper, lower[uppers == upper]) for upper in np.unique(uppers).tolist())
+
+
+def tokens(text: str) -> npt.NDArray[np.uint32]:
+    """Return the tokens of all sequences of three ASCII letters or digits, with repetitions."""
+    if len(text) < 3:
+        return np.empty(0, np.uint32)
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).copy()
+    is_large = (points >= ord("A")) & (points <= ord("Z"))
+    points[is_large] += ord("a") - ord("A")
+    codes = _CODES[np.where(points < len(_CODES), points, 0)]
+    windows = np.lib.stride_tricks.sliding_window_view(codes, 3)
+    whole = windows[(windows > 0).all(axis=1)]
+    found: npt.NDArray[np.uint32] = whole @ np.array([BASE**2, BASE, 1], np.uint32)
+    return found
+
+
+def _required(part: Expression) -> Iterator[str]:
+    """Yield texts that every value for which a part is true contains, as they are."""
+    match part:
+        case Call("contains" | "starts_with" | "ends_with", (Column(), Literal() as text)):
+            yield _text(text)
+        case Like(Column(), Literal() as pattern, False, False, escape):
+            yield from _literals_of_like(_text(pattern), escape)
+        case Call("regexp_like", (Column(), Literal() as pattern)):
+            yield from _literals_of_regex(_text(pattern))
+
+
+def _text(literal: Literal) -> str:
+    return literal.value if isinstance(literal.value, str) else ""
+
+
+def _literals_of_like(pattern: str, escape: str) -> list[str]:
+    # What an escape stands for is not needed: it only ends the text before it.
+    marks = f"%_{escape}"
+    return re.split(f"{re.escape(escape)}.|[{re.escape(marks)}]" if escape else "[%_]", pattern)
+
+
+def _literals_of_regex(pattern: str) -> list[str]:
+    """Return texts that all matches contain; none of a pattern with groups or escapes."""
+    if not _PLAIN_REGEX.fullmatch(pattern):
+        return []
+    plain = _CLASS.sub("\0", pattern)
+    if "[" in plain:
+        return []
+    return _BREAK.split(_OPTIONAL.sub("\0", plain))
