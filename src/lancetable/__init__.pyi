@@ -29,9 +29,9 @@ from lancetable.format.limits import ReadLimits as ReadLimits
 from lancetable.format.limits import set_limits as set_limits
 from lancetable.fragment.progress import Progress as Progress
 from lancetable.fragment.writer import WriteOptions as WriteOptions
-from lancetable.index.specs import BTree as BTree
 from lancetable.index.specs import Bitmap as Bitmap
 from lancetable.index.specs import BloomFilter as BloomFilter
+from lancetable.index.specs import BTree as BTree
 from lancetable.index.specs import JsonPath as JsonPath
 from lancetable.index.specs import LabelList as LabelList
 from lancetable.index.specs import NGram as NGram
