@@ -19,7 +19,7 @@ def rendered() -> str:
     lines = [
         f"from lancetable.{home} import {name} as {name}\n"
         for home in sorted(modules)
-        for name in sorted(modules[home])
+        for name in sorted(modules[home], key=lambda one: (one.islower(), one.lower()))
     ]
     return "".join([*lines, "\n__version__: str\n__all__: list[str]\n"])
 
