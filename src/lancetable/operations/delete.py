@@ -13,7 +13,7 @@ from lancetable.expression import Expression, literal, to_sql
 from lancetable.fragment.readers import Readers
 from lancetable.operations.results import DEFAULTS, ChangeOptions, DeleteResult, Done
 from lancetable.operations.retry import repeat
-from lancetable.operations.rows.find_rows import find_all, plan_find
+from lancetable.operations.rows.find_rows import find_all, plan_find, scanned_fragments
 from lancetable.operations.rows.mark_deleted import marked_rows, rows_by_fragment
 from lancetable.scan.request import Where, parse_where
 
@@ -43,13 +43,15 @@ def _attempt(
     if tasks and tasks[0].where is None:
         return _delete_all(snapshot, text, options)
     found = find_all(options.runner, tasks)
+    scanned = scanned_fragments(tasks)
     if not found:
-        return Done(snapshot, DeleteResult(snapshot.version, is_new_version=False))
+        nothing = DeleteResult(snapshot.version, fragments_scanned=scanned, is_new_version=False)
+        return Done(snapshot, nothing)
     with marked_rows(snapshot, rows_by_fragment(found), options.runner) as marks:
         operation, affected = marks.delete(text), marks.affected
         made = options.make_version(snapshot, operation, options.commit, affected=affected)
     rows = sum(len(one.rows) for one in found)
-    return Done(made.snapshot, DeleteResult(made.snapshot.version, rows, made.attempts))
+    return Done(made.snapshot, DeleteResult(made.snapshot.version, rows, made.attempts, scanned))
 
 
 def _delete_all(snapshot: Snapshot, text: str, options: ChangeOptions) -> Done[DeleteResult]:

@@ -86,6 +86,8 @@ class DeleteResult(VersionResult):
 
     rows: int = 0
     attempts: int = 1
+    fragments_scanned: int = field(default=0, compare=False)
+    """Fragments whose rows were all compared; indices spare the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,8 @@ class UpdateResult(VersionResult):
 
     rows: int = 0
     attempts: int = 1
+    fragments_scanned: int = field(default=0, compare=False)
+    """Fragments whose rows were all compared; indices spare the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,9 @@ class MergeResult(VersionResult):
     attempts: int = 1
     casts: tuple[CastNote, ...] = ()
     """Columns of the source whose values were stored as another type, without loss."""
+    fragments_scanned: int = field(default=0, compare=False)
+    """Fragments whose keys were all compared, once for each part of the source; indices spare the
+    others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from lancetable.operations.input.assign import Assignment, bound_to, parse_assig
 from lancetable.operations.input.write import keep_or_remove
 from lancetable.operations.results import DEFAULTS, ChangeOptions, Done, UpdateResult
 from lancetable.operations.retry import repeat
-from lancetable.operations.rows.find_rows import Found, find_all, plan_find
+from lancetable.operations.rows.find_rows import Found, find_all, plan_find, scanned_fragments
 from lancetable.operations.rows.mark_deleted import marked_rows, rows_by_fragment
 from lancetable.operations.rows.move_rows import (
     Lineage,
@@ -116,12 +116,15 @@ def _update(
 
     def attempt(latest: Snapshot) -> Done[UpdateResult]:
         field_ids = set_ids(bound_to(latest.manifest.schema, parsed))
-        found = find_all(options.runner, plan_find(latest, wanted))
+        tasks = plan_find(latest, wanted)
+        found, scanned = find_all(options.runner, tasks), scanned_fragments(tasks)
         if not found:
-            return Done(latest, UpdateResult(latest.version, is_new_version=False))
+            nothing = UpdateResult(latest.version, fragments_scanned=scanned, is_new_version=False)
+            return Done(latest, nothing)
         made = write(_Change(latest, found, parsed, field_ids, options))
         rows = sum(len(one.rows) for one in found)
-        return Done(made.snapshot, UpdateResult(made.snapshot.version, rows, made.attempts))
+        version = made.snapshot.version
+        return Done(made.snapshot, UpdateResult(version, rows, made.attempts, scanned))
 
     return repeat(snapshot, attempt, options.commit)
 

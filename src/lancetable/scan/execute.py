@@ -8,9 +8,10 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from lancetable.errors import LimitError
+from lancetable.format.arrays import Offsets
 from lancetable.fragment.readers import Readers
 from lancetable.scan.plan import ScanPlan, Window, windows
 from lancetable.scan.prefetch import Crew
@@ -19,9 +20,6 @@ from lancetable.scan.result import Piece, cut
 from lancetable.scan.row_size import Pace, measured
 from lancetable.scan.small_fragments import count_together, read_together, small_groups
 from lancetable.scan.window import count_parts, read_parts, read_window
-
-if TYPE_CHECKING:
-    from lancetable.scan.narrow import Narrowing
 
 R = TypeVar("R")
 
@@ -44,6 +42,14 @@ RELEASE_FROM_BYTES = 4 * MiB
 """Files above this are closed behind a stream, or their mapped bytes would add up."""
 
 
+class Narrowing(Protocol):
+    """The rows that indices name."""
+
+    def offsets(self, position: int) -> Offsets | None:
+        """Return the rows to read of the fragment at a position; None to scan all of it."""
+        ...
+
+
 class Job(NamedTuple):
     """Windows that one thread reads in a row, and about how many bytes they decode to."""
 
@@ -63,7 +69,7 @@ def run(
     readers: Readers,
     options: ScanOptions,
     *,
-    narrowing: "Narrowing | None" = None,
+    narrowing: Narrowing | None = None,
     is_stream: bool = False,
     on_long: Callable[[], None] | None = None,
 ) -> Iterator[Piece]:
@@ -93,7 +99,7 @@ def run(
 
 
 def count(
-    plan: ScanPlan, readers: Readers, options: ScanOptions, narrowing: "Narrowing | None" = None
+    plan: ScanPlan, readers: Readers, options: ScanOptions, narrowing: Narrowing | None = None
 ) -> int:
     """Return the number of rows that pass the predicate, limit and offset left aside."""
     pace = measured((plan.early,), readers.source)
@@ -189,7 +195,7 @@ def _windows(
     return _limited_windows(plan, readers, options, pace)
 
 
-def _narrowed(every: Iterable[Window], narrowing: "Narrowing", step: int) -> Iterator[Window]:
+def _narrowed(every: Iterable[Window], narrowing: Narrowing, step: int) -> Iterator[Window]:
     """Yield windows of the rows that indices name in place of whole fragments they describe."""
     position, offsets = -1, None
     for window in every:

@@ -5,7 +5,7 @@ most rows at once, a binary search finds the others, and keys that are only hash
 again. The keys of the source are also recorded in transactions and shown in messages.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import NamedTuple
@@ -14,8 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from lancetable.errors import InputError
+from lancetable.expression import And, Column, Expression, In
+from lancetable.expression.tree import Literals
 from lancetable.format.arrays import Offsets
 from lancetable.format.encoding.kernels.probing import Marks, ascending_order, marks_of, probe
 from lancetable.format.encoding.kernels.xxhash import Hashes
@@ -32,7 +35,8 @@ from lancetable.operations.keys.keys import (
     key_hashes,
 )
 from lancetable.operations.keys.spill import RowBuffer
-from lancetable.operations.rows.parts import part_windows
+from lancetable.operations.rows.parts import RowSet, cut_offsets, part_windows, read_rows
+from lancetable.scan.columns import bound_predicate
 from lancetable.scan.plan import ScanPlan, Window, plan
 from lancetable.scan.request import ScanRequest
 from lancetable.scan.result import Piece
@@ -43,6 +47,8 @@ from lancetable.scan.window import read_parts
 _FEWEST_DIGITS = 16
 _MOST_DIGITS = 26
 _SPARSENESS = 5
+LOOKED_UP = 64 * 1024
+"""The keys of a source with more rows are not looked up in indices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +118,19 @@ class Pairs(NamedTuple):
 
 
 def join_part(
-    readers: Readers, on: tuple[str, ...], index: KeyIndex
+    readers: Readers, on: tuple[str, ...], index: KeyIndex, named: Mapping[int, RowSet]
 ) -> Iterator[tuple[int, Pairs]]:
-    """Yield the live rows of a part that have a key of the source, by the fragment's position."""
+    """Yield the live rows of a part that have a key of the source, by the fragment's position.
+
+    Of fragments in ``named`` only these rows are compared.
+    """
     planned = plan(readers.source.manifest.schema, ScanRequest(on))
-    every = _join_windows(planned, readers, on, index)
+    fragments = readers.source.manifest.fragments
+    without = {position for position, one in enumerate(fragments) if one.id in named}
+    every = chain(
+        _join_named(planned, readers, on, index, named),
+        _join_windows(planned, readers, on, index, without),
+    )
     for position, parts in groupby(every, lambda one: one[0]):
         found = [pairs for _, pairs in parts]
         yield (
@@ -128,12 +142,36 @@ def join_part(
         )
 
 
+def _join_named(
+    planned: ScanPlan,
+    readers: Readers,
+    on: tuple[str, ...],
+    index: KeyIndex,
+    named: Mapping[int, RowSet],
+) -> Iterator[tuple[int, Pairs]]:
+    """Yield what was found among the rows that indices name."""
+    for position, fragment in enumerate(readers.source.manifest.fragments):
+        if fragment.id in named:
+            reader = readers[position]
+            for offsets in cut_offsets(
+                planned, readers, reader.live_among(named[fragment.id].offsets())
+            ):
+                places, found = _equal(read_rows(planned, reader, offsets), on, index)
+                if len(places):
+                    yield position, Pairs(offsets[places], found)
+
+
 def _join_windows(
-    planned: ScanPlan, readers: Readers, on: tuple[str, ...], index: KeyIndex
+    planned: ScanPlan,
+    readers: Readers,
+    on: tuple[str, ...],
+    index: KeyIndex,
+    without: Container[int],
 ) -> Iterator[tuple[int, Pairs]]:
     """Yield what was found window by window, small windows together."""
     pace = measured((planned.late,), readers.source)
-    for windows in small_groups(part_windows(planned, readers)):
+    every = (one for one in part_windows(planned, readers) if one.fragment not in without)
+    for windows in small_groups(every):
         piece = read_together(planned, readers, windows)
         rows = None if piece is None else live_rows(readers, windows)
         if piece is not None and rows is not None:
@@ -192,6 +230,21 @@ class SourceKeys:
             pieces = [self.of(kept.take(np.empty(0, np.int64), self.columns))]
         return index_keys([pa.concat_arrays(column) for column in zip(*pieces, strict=True)])
 
+    def predicate(self, kept: RowBuffer, schema: Schema) -> Expression | None:
+        """Return a bound predicate that is true for all rows of a table with a key of the source.
+
+        None when the source is large, or when its keys are of types whose equal values differ.
+        """
+        if kept.rows > LOOKED_UP:
+            return None
+        tests = []
+        for path in self.paths:
+            chunks = [_below(batch, path) for batch in kept.batches(self.columns)]
+            values = pa.chunked_array(chunks).unique().drop_null()
+            if _is_exact(values.type):
+                tests.append(In(Column(path), Literals(values)))
+        return bound_predicate(And(tuple(tests)), schema) if tests else None
+
     def shown(self, kept: RowBuffer, rows: Offsets) -> str:
         """Return some keys as text."""
         batch = kept.take(rows[: 4 * _SHOWN], self.columns)
@@ -228,6 +281,13 @@ class SourceKeys:
 def source_keys(schema: Schema, on: Sequence[str]) -> SourceKeys:
     """Return where a source of this schema has its keys."""
     return SourceKeys(tuple(tuple(one.name for one in resolve(schema, name)) for name in on))
+
+
+def _is_exact(type_: pa.DataType) -> bool:
+    """Return whether equal values of a type have the same bytes."""
+    is_text = pt.is_string(type_) or pt.is_large_string(type_)
+    is_bytes = pt.is_binary(type_) or pt.is_large_binary(type_)
+    return bool(is_text or is_bytes or pt.is_integer(type_) or pt.is_date(type_))
 
 
 def _below(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:

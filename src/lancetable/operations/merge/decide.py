@@ -72,6 +72,8 @@ class MatchTask:
     clauses: tuple[BoundClause, ...]
     kept: RowBuffer
     """The columns of the source that conditions read."""
+    named: Mapping[int, RowSet]
+    """By fragment: the rows that indices name; fragments that are left out are scanned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def match_part(task: MatchTask) -> Matched:
     """Find the rows of a part that have a key of the source, and decide about them."""
     with collector_paused(len(task.part.manifest.fragments)):
         readers = Readers(task.part)
-        found = join_part(readers, task.on, task.index)
+        found = join_part(readers, task.on, task.index, task.named)
         return decide_pairs(readers, found, task.clauses, task.kept)
 
 

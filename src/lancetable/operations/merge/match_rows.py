@@ -8,7 +8,7 @@ Changed rows are written first, then inserted ones. Rows of one fragment on whic
 are written together. Columns that come from the source are not read from the table.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -42,6 +42,7 @@ from lancetable.operations.merge.decide import (
     numbered,
     source_batch,
 )
+from lancetable.operations.rows.find_rows import named_rows, of_part
 from lancetable.operations.rows.move_rows import (
     Lineage,
     has_stable_row_ids,
@@ -127,6 +128,8 @@ class MergeWork:
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
+    scanned: int = 0
+    """Fragments whose keys were all compared."""
     _waiting: list[Decided] = field(default_factory=list)
     _are_distinct: bool = False
     """Whether the keys of the current part are known to differ."""
@@ -203,9 +206,21 @@ class MergeWork:
         clauses = plan.clauses
         read = condition_sides(numbered(clauses, When.MATCHED)).source
         narrow = kept.select(read) if read else RowBuffer(kept.schema, [])
-        for group in _groups(plan.snapshot, plan.rows_at_a_time):
-            tasks = [MatchTask(part, plan.on, index, clauses, narrow) for part in group]
+        left, named = self._with_keys(kept)
+        self.scanned += len(left.manifest.fragments) - len(named)
+        for group in _groups(left, plan.rows_at_a_time):
+            tasks = [
+                MatchTask(part, plan.on, index, clauses, narrow, of_part(named, part))
+                for part in group
+            ]
             yield from run_steps(suited(plan.runner, group), match_part, tasks)
+
+    def _with_keys(self, kept: RowBuffer) -> tuple[Snapshot, Mapping[int, RowSet]]:
+        """Return the fragments that may have keys of the source, and what indices know of them."""
+        snapshot = self.plan.snapshot
+        if snapshot.manifest.index_section is None:
+            return snapshot, {}
+        return named_rows(snapshot, self.plan.keys.predicate(kept, snapshot.manifest.schema))
 
     def _rest(self) -> Iterator[list[Decided]]:
         plan = self.plan

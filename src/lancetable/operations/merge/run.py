@@ -169,7 +169,12 @@ def _attempt(snapshot: Snapshot, job: _Job) -> Done[MergeResult]:
     with keep_or_remove(fragments, target_of(snapshot)):
         work = job.spread.run(plan, job.plan, fragments)
         if not work.changed and not fragments and plan.schema is old:
-            nothing = MergeResult(snapshot.version, casts=job.plan.fit.casts, is_new_version=False)
+            nothing = MergeResult(
+                snapshot.version,
+                casts=job.plan.fit.casts,
+                fragments_scanned=work.scanned,
+                is_new_version=False,
+            )
             return Done(snapshot, nothing)
         with marked_rows(snapshot, work.changed, change.runner) as marks:
             made = change.make_version(
@@ -187,6 +192,7 @@ def _attempt(snapshot: Snapshot, job: _Job) -> Done[MergeResult]:
             work.deleted,
             made.attempts,
             job.plan.fit.casts,
+            work.scanned,
         ),
     )
 

@@ -6,7 +6,7 @@ predicate that is unknown for a row counts as not matching.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +43,8 @@ class FindTask:
     part: Snapshot
     where: Expression | None
     threads: int = 1
+    named: Mapping[int, RowSet] = field(default_factory=dict)
+    """By fragment: the rows that indices name; fragments that are left out are scanned."""
 
 
 class Found(NamedTuple):
@@ -62,25 +64,54 @@ def plan_find(snapshot: Snapshot, where: Expression | None) -> list[FindTask]:
     if isinstance(bound, Literal) and bound.value is not True:
         return []
     wanted = None if isinstance(bound, Literal) else where
-    found = list(parts(snapshot if wanted is None else _narrowed(snapshot, bound)))
+    left, named = named_rows(snapshot, None if wanted is None else bound)
+    found = list(parts(left))
     threads = ScanOptions().threads if len(found) == 1 else 1
-    return [FindTask(part, wanted, threads) for part in found]
+    return [FindTask(part, wanted, threads, of_part(named, part)) for part in found]
 
 
-def _narrowed(snapshot: Snapshot, where: Expression | None) -> Snapshot:
-    """Return the version without the fragments in which indices find no match."""
-    if snapshot.manifest.index_section is None:
-        return snapshot
-    readers = Readers(snapshot)
-    narrowing = narrow(readers, where)
+def named_rows(
+    snapshot: Snapshot, where: Expression | None
+) -> tuple[Snapshot, Mapping[int, RowSet]]:
+    """Return a version without the fragments in which indices find no match, and what they find.
+
+    The predicate is bound. Fragments of which no rows are named are scanned.
+    """
+    narrowing = None
+    if where is not None and snapshot.manifest.index_section is not None:
+        narrowing = narrow(Readers(snapshot), where)
     if narrowing is None:
-        return snapshot
-    left = []
+        return snapshot, {}
+    left, named = [], {}
     for position, fragment in enumerate(snapshot.manifest.fragments):
         offsets = narrowing.offsets(position)
         if offsets is None or len(offsets):
             left.append(fragment)
-    return part_of(snapshot, left)
+        if offsets is not None and len(offsets):
+            named[fragment.id] = RowSet.of(offsets)
+    return part_of(snapshot, left), named
+
+
+def of_part(named: Mapping[int, RowSet], part: Snapshot) -> Mapping[int, RowSet]:
+    """Return the rows that indices name in a part of a version."""
+    return {one.id: named[one.id] for one in part.manifest.fragments if one.id in named}
+
+
+def scanned_fragments(tasks: Iterable[FindTask]) -> int:
+    """Return the number of fragments whose rows are all compared."""
+    return sum(len(task.part.manifest.fragments) - len(task.named) for task in tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """The rows that indices name in the fragments of a task."""
+
+    task: FindTask
+
+    def offsets(self, position: int) -> Offsets | None:
+        """Return the rows to read of the fragment at a position; None to scan all of it."""
+        found = self.task.named.get(self.task.part.manifest.fragments[position].id)
+        return None if found is None else found.offsets()
 
 
 def find_rows(task: FindTask) -> list[Found]:
@@ -90,7 +121,8 @@ def find_rows(task: FindTask) -> list[Found]:
     readers = Readers(task.part)
     planned = plan(task.part.manifest.schema, ScanRequest(columns=(ROW_ADDRESS,), where=task.where))
     options = ScanOptions(threads=task.threads)
-    pieces = execute.run(planned, readers, options, is_stream=True)
+    narrowing = _Named(task) if task.named else None
+    pieces = execute.run(planned, readers, options, narrowing=narrowing, is_stream=True)
     with collector_paused(len(readers)):
         chunks = [chunk for piece in pieces for chunk in piece.columns[0]]
     if not chunks:
@@ -174,6 +206,8 @@ def find_unmatched(
     """
     numbered = [one._replace(id=place) for place, one in enumerate(fragments)]
     part = part_of(snapshot, numbered)
+    # The indices of the version describe other fragments with these ids.
+    part = part._replace(manifest=part.manifest._replace(index_section=None))
     matched = {one.fragment.id: one.rows for one in find_all(runner, plan_find(part, where))}
     missing = {one.id: one.physical_rows - len(matched.get(one.id, ())) for one in numbered}
     count = sum(missing.values())
