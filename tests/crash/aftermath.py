@@ -12,7 +12,12 @@ def state(table: lt.Table) -> tuple[Any, ...]:
     """Return all that a version holds, without the order of rows."""
     rows = table.scan().to_arrow().to_pylist()
     fields = [(one.name, str(one.type), one.nullable, one.metadata) for one in table.schema]
-    return fields, sorted(map(repr, rows)), dict(table.config), dict(table.metadata)
+    indices = [
+        (one.name, one.rows_covered, len(one.segments))
+        for one in table.indices.list()
+        if not one.name.startswith("__lance_")
+    ]
+    return fields, sorted(map(repr, rows)), dict(table.config), dict(table.metadata), indices
 
 
 def referenced(table: lt.Table) -> set[str]:
@@ -27,6 +32,8 @@ def referenced(table: lt.Table) -> set[str]:
             gone = fragment.deletion_file
             suffix = "arrow" if gone.kind.name == "ARROW" else "bin"
             found.add(f"_deletions/{fragment.id}-{gone.read_version}-{gone.id}.{suffix}")
+    for segment in table._snapshot.indices():
+        found.update(f"_indices/{segment.uuid}/{file.path}" for file in segment.files)
     return found
 
 
@@ -44,6 +51,9 @@ def check_whole(location: TableLocation, newest: int = 1000) -> lt.Table:
         missing = referenced(old) - have
         assert not missing, f"version {info.version} lacks {sorted(missing)}"
     assert table.scan().to_arrow().num_rows == table.count()
+    for where in ("id = 12", "id > 4 and id < 7", "id is null") if table.indices.list() else ():
+        plain = table.scan(where=where, use_indices=False).to_arrow()
+        assert table.scan(where=where).to_arrow() == plain, where
     return table
 
 
