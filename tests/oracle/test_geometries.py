@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.expression.functions_geo import RELATIONS
+from lancetable.expression.functions.geo import RELATIONS
 from tests.unit.index.test_geometry import line, point, polygon
 
 pytestmark = pytest.mark.oracle

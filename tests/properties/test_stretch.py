@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from lancetable.errors import LanceTableError
 from lancetable.expression import Comparison
-from lancetable.expression.compare import number_test
+from lancetable.expression.operators.compare import number_test
 from lancetable.file import FileReader
 from lancetable.format.encoding.compiled_range import Test as OneTest
 from lancetable.format.encoding.compiled_range import packed_tests

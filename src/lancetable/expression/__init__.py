@@ -5,7 +5,7 @@
 """
 
 from lancetable.expression.arrow import from_arrow
-from lancetable.expression.bind import bind, bind_predicate, type_of
+from lancetable.expression.binding.bind import bind, bind_predicate, type_of
 from lancetable.expression.evaluate import evaluate, evaluate_mask
 from lancetable.expression.leading import NumberTest, leading_tests
 from lancetable.expression.render import to_sql
@@ -43,7 +43,7 @@ def parse(text: str) -> Expression:
     Raises:
         ExpressionError: The text is not an expression this library supports.
     """
-    from lancetable.expression.sql import parse as parse_sql  # noqa: PLC0415
+    from lancetable.expression.sql.parse import parse as parse_sql  # noqa: PLC0415
 
     return parse_sql(text)
 

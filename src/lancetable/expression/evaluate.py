@@ -16,15 +16,15 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lancetable.errors import ExpressionError
-from lancetable.expression import compare
-from lancetable.expression.arithmetic import calculate, negate_values
 from lancetable.expression.arrow import run_opaque
-from lancetable.expression.cast import cast, try_cast
-from lancetable.expression.functions import FUNCTIONS
-from lancetable.expression.functions_list import element
+from lancetable.expression.functions.list import element
+from lancetable.expression.functions.signature import spread
+from lancetable.expression.functions.table import FUNCTIONS
+from lancetable.expression.operators import compare
+from lancetable.expression.operators.arithmetic import calculate, negate_values
+from lancetable.expression.operators.cast import cast, try_cast
 from lancetable.expression.render import to_sql
 from lancetable.expression.scalars import row_numbers
-from lancetable.expression.signature import spread
 from lancetable.expression.tree import (
     And,
     Arithmetic,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from lancetable.expression.compare import Number, number_test
+from lancetable.expression.operators.compare import Number, number_test
 from lancetable.expression.tree import (
     And,
     Column,

@@ -241,7 +241,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of the table in :mod:`lancetable.expression.functions`."""
+    """A function of the table in :mod:`lancetable.expression.functions.table`."""
 
     name: str
     arguments: tuple["Expression", ...]

@@ -9,8 +9,8 @@ import pytest
 
 from lancetable.errors import ExpressionError
 from lancetable.expression import bind, columns, evaluate, parse
-from lancetable.expression.functions import FUNCTIONS
-from lancetable.expression.functions_geo import GEO_FUNCTIONS
+from lancetable.expression.functions.geo import GEO_FUNCTIONS
+from lancetable.expression.functions.table import FUNCTIONS
 
 BATCH = pa.record_batch(
     {

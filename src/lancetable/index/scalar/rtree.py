@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lancetable.errors import CorruptError
 from lancetable.expression import Call, Column, Expression, IsNull, Literal
-from lancetable.expression.functions_geo import RELATIONS
+from lancetable.expression.functions.geo import RELATIONS
 from lancetable.format.arrays import Mask
 from lancetable.format.rows import RowSet
 from lancetable.index.base import ROW, VALUE, Numbers, Sink, Source

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancetable.errors import InputError
-from lancetable.expression.compare import total_order
+from lancetable.expression.operators.compare import total_order
 from lancetable.operations.compact.options import CompactOptions
 from lancetable.operations.keys.spill import SpillFile, SpillPlace
 

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from lancetable.errors import ExpressionError, InputError, SchemaError
 from lancetable.expression import Expression, bind, columns, evaluate, parse
-from lancetable.expression.cast import cast
 from lancetable.expression.coerce import is_text
+from lancetable.expression.operators.cast import cast
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.project import resolve, split_path, with_payloads
 from lancetable.format.schema.types import without_extensions

@@ -2,7 +2,7 @@
 
 Binding resolves the columns, converts the operands of every operation to one type, replaces
 functions such as ``now`` by one moment and folds constants. Constants are converted to the column's
-type, not the reverse, as long as that keeps the meaning (:mod:`lancetable.expression.fit`).
+type, not the reverse, as long as that keeps the meaning (:mod:`lancetable.expression.binding.fit`).
 """
 
 import datetime as dt
@@ -15,14 +15,14 @@ import pyarrow.types as pt
 
 from lancetable.errors import ExpressionError
 from lancetable.expression import coerce
-from lancetable.expression.arguments import Bound, convert, match_arguments, one_type
-from lancetable.expression.arithmetic import operand_types
-from lancetable.expression.compare import choices_of
+from lancetable.expression.binding.arguments import Bound, convert, match_arguments, one_type
+from lancetable.expression.binding.fit import fit_comparison, fit_value, fit_values, fits_kind
+from lancetable.expression.binding.resolve import resolve
 from lancetable.expression.evaluate import compute, evaluate
-from lancetable.expression.fit import fit_comparison, fit_value, fit_values, fits_kind
-from lancetable.expression.functions import FUNCTIONS
+from lancetable.expression.functions.table import FUNCTIONS
+from lancetable.expression.operators.arithmetic import operand_types
+from lancetable.expression.operators.compare import choices_of
 from lancetable.expression.render import to_sql
-from lancetable.expression.resolve import resolve
 from lancetable.expression.simplify import NULL_BOOLEAN, negate, simplify
 from lancetable.expression.tree import (
     And,

@@ -8,9 +8,9 @@ import pyarrow.types as pt
 
 from lancetable.errors import ExpressionError
 from lancetable.expression import coerce
-from lancetable.expression.fit import fit_value
+from lancetable.expression.binding.fit import fit_value
+from lancetable.expression.functions.signature import Function, Kind
 from lancetable.expression.render import to_sql
-from lancetable.expression.signature import Function, Kind
 from lancetable.expression.tree import Cast, Expression, Literal
 
 

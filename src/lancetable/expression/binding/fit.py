@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lancetable.errors import ExpressionError
-from lancetable.expression.cast import cast
 from lancetable.expression.coerce import is_bytes, is_instant, is_number, is_text
+from lancetable.expression.operators.cast import cast
 from lancetable.expression.scalars import make_scalar
 from lancetable.expression.tree import Compare, Comparison, Expression, Literal, literal
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lancetable.errors import ExpressionError
-from lancetable.expression.signature import (
+from lancetable.expression.functions.signature import (
     Function,
     Kernel,
     Kind,

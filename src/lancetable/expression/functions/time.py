@@ -7,9 +7,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lancetable.errors import ExpressionError
-from lancetable.expression.cast import cast
 from lancetable.expression.coerce import is_text
-from lancetable.expression.signature import Function, Kernel, Kind, function
+from lancetable.expression.functions.signature import Function, Kernel, Kind, function
+from lancetable.expression.operators.cast import cast
 
 _TRUNCATIONS = (
     "microsecond",

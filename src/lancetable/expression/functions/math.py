@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lancetable.errors import ExpressionError
-from lancetable.expression.arithmetic import calculate
-from lancetable.expression.cast import cast
-from lancetable.expression.compare import compare
-from lancetable.expression.signature import Function, Kernel, Kind, function
+from lancetable.expression.functions.signature import Function, Kernel, Kind, function
+from lancetable.expression.operators.arithmetic import calculate
+from lancetable.expression.operators.cast import cast
+from lancetable.expression.operators.compare import compare
 from lancetable.expression.tree import Comparison, Operation
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancetable.expression.compare import compare
-from lancetable.expression.signature import Function, Kind, function, listed, spread
+from lancetable.expression.functions.signature import Function, Kind, function, listed, spread
+from lancetable.expression.operators.compare import compare
 from lancetable.expression.tree import Comparison
 
 

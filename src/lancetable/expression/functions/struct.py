@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from lancetable.errors import ExpressionError
 from lancetable.expression.coerce import is_text
-from lancetable.expression.signature import Function, Kind, spread
+from lancetable.expression.functions.signature import Function, Kind, spread
 
 
 def _named_struct(arguments: Sequence[pa.Array]) -> pa.Array:

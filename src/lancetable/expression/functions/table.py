@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancetable.expression.compare import compare
-from lancetable.expression.functions_geo import GEO_FUNCTIONS
-from lancetable.expression.functions_json import JSON_FUNCTIONS
-from lancetable.expression.functions_list import LIST_FUNCTIONS
-from lancetable.expression.functions_math import MATH_FUNCTIONS
-from lancetable.expression.functions_struct import STRUCT_FUNCTIONS
-from lancetable.expression.functions_text import TEXT_FUNCTIONS
-from lancetable.expression.functions_time import TIME_FUNCTIONS
-from lancetable.expression.signature import Function, Kind, function
+from lancetable.expression.functions.geo import GEO_FUNCTIONS
+from lancetable.expression.functions.json import JSON_FUNCTIONS
+from lancetable.expression.functions.list import LIST_FUNCTIONS
+from lancetable.expression.functions.math import MATH_FUNCTIONS
+from lancetable.expression.functions.signature import Function, Kind, function
+from lancetable.expression.functions.struct import STRUCT_FUNCTIONS
+from lancetable.expression.functions.text import TEXT_FUNCTIONS
+from lancetable.expression.functions.time import TIME_FUNCTIONS
+from lancetable.expression.operators.compare import compare
 from lancetable.expression.tree import Comparison
 
 

@@ -7,7 +7,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from lancetable.errors import ExpressionError
-from lancetable.expression.dialect import LanceSql
+from lancetable.expression.sql.dialect import LanceSql
 
 
 def read_sql(text: str) -> exp.Expression:

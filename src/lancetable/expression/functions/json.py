@@ -15,7 +15,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from lancetable.errors import ExpressionError
-from lancetable.expression.signature import Function, Kind, by_row, function
+from lancetable.expression.functions.signature import Function, Kind, by_row, function
 from lancetable.format.encoding.jsonb import json_float
 
 _Step: TypeAlias = str | int | None

@@ -13,13 +13,13 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lancetable.errors import ExpressionError
-from lancetable.expression import sqltypes
 from lancetable.expression.arrow_types import EXAMPLES, parse_arrow_type
-from lancetable.expression.functions import FUNCTIONS
-from lancetable.expression.long_lists import cut_long_lists
-from lancetable.expression.precedence import group
+from lancetable.expression.functions.table import FUNCTIONS
 from lancetable.expression.simplify import negate
-from lancetable.expression.sqlread import read_sql, syntax_error
+from lancetable.expression.sql import types as sqltypes
+from lancetable.expression.sql.long_lists import cut_long_lists
+from lancetable.expression.sql.precedence import group
+from lancetable.expression.sql.read import read_sql, syntax_error
 from lancetable.expression.tree import (
     And,
     Arithmetic,

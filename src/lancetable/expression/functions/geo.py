@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from lancetable.errors import ExpressionError
 from lancetable.expression import coerce
-from lancetable.expression.signature import Function, Kernel, Kind, by_row, function
+from lancetable.expression.functions.signature import Function, Kernel, Kind, by_row, function
 
 RELATIONS: Mapping[str, str] = {
     "st_intersects": "intersects",

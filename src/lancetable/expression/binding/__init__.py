@@ -1,0 +1,1 @@
+"""Expressions fitted to the columns of a schema."""

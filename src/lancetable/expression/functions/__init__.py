@@ -1,0 +1,1 @@
+"""Functions that predicates and computed columns call."""

@@ -1,0 +1,1 @@
+"""Comparisons, arithmetic and casts of Arrow values."""
