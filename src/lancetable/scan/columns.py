@@ -1,4 +1,4 @@
-"""Which stored columns a scan needs, and how the columns of the result are made of them."""
+"""Choose the stored columns of a scan, and describe the columns of its result by them."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Runs a plan: windows of rows are read and put out in order, some of them ahead in threads."""
+"""Run a plan: read windows of rows, some of them ahead in threads, and yield them in order."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator

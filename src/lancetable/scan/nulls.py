@@ -1,4 +1,4 @@
-"""Columns that must have no nulls: a file that holds one must not become invalid Arrow."""
+"""Check columns that must have no nulls: a file that holds one must not become invalid Arrow."""
 
 from collections.abc import Iterable, Iterator
 

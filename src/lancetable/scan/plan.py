@@ -1,4 +1,4 @@
-"""From a request to a plan: which columns are read when, and from which rows of which fragment.
+"""Plan a scan: which columns are read when, and from which rows of which fragment.
 
 The columns of the predicate are read first; the other columns only for the rows that pass.
 """

@@ -1,4 +1,4 @@
-"""How do a caller and a few helpers share jobs, so that results come in order?
+"""Share jobs between a caller and a few helper threads; results come in order.
 
 A scan is often over in a few milliseconds, and starting a thread in the usual way waits until the
 system has let it run, which takes longer than that on a busy machine. So nobody waits for helpers:

@@ -1,4 +1,4 @@
-"""Batches of one size made of batches of any."""
+"""Make batches of one size out of batches of any size."""
 
 from collections.abc import Iterable, Iterator
 

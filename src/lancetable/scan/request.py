@@ -1,4 +1,4 @@
-"""The request and the options of a scan: parsed once, checked, frozen."""
+"""Parse and check the request and the options of a scan."""
 
 import os
 from collections import Counter

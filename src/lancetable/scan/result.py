@@ -1,4 +1,4 @@
-"""Makes the columns of the result out of the columns that were read."""
+"""Make the columns of the result out of the columns that were read."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

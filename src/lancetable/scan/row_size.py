@@ -1,4 +1,4 @@
-"""How many rows to read at a time, so that about the wanted number of bytes is decoded."""
+"""Choose how many rows to read at a time, so that about the wanted number of bytes is decoded."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

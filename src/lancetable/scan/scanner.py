@@ -1,4 +1,4 @@
-"""The object a scan is: ask it for a table, for batches, for a count, or how it will do it."""
+"""The scan that a user holds: it returns a table, batches, a count or a description of its plan."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""Single rows by number, address or row id: in any order, any of them more than once."""
+"""Take single rows by number, address or row id, in any order, any of them more than once."""
 
 from array import array
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What happens to one window of rows.
+"""Read one window of rows.
 
 The columns of the predicate are read, the predicate says which rows stay, and the other columns
 are read for those rows only.

@@ -1,1 +1,1 @@
-"""SQL text as expressions."""
+"""The SQL of predicates and computed columns."""

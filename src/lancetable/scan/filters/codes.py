@@ -1,4 +1,4 @@
-"""Asks a predicate of the values that pages name, in place of the rows that have them.
+"""Evaluate a predicate on the values that pages name, in place of the rows that have them.
 
 That is done when every part of the predicate reads one column: a row passes when each part holds
 for its value, whatever the others say.

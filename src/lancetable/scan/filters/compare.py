@@ -1,4 +1,4 @@
-"""Comparisons that a scan makes while it decodes, and what it then reads of the rows that pass."""
+"""Compare while columns are decoded, and choose what is then read of the rows that pass."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Does a predicate come apart into parts that read one column each?
+"""Divide a predicate into parts that read one column each.
 
 The parts keep their order: what may fail is never overtaken by what is written after it.
 """
