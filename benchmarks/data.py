@@ -27,6 +27,19 @@ COLUMN_ROWS = 10_000
 _DIMENSION = 768
 _SMALL, _TINY = 10_000, 1_000
 _WIDTH = 200
+TAGS, LABELS, WORDS = 1_000, 1_000, 10_000
+"""How many different values the columns of the table with indices have."""
+KEY_STRIDE = 7_368_787
+"""A prime: its multiples visit every position of a table once."""
+_INDICES = {
+    "key": "BTREE",
+    "s": "BTREE",
+    "tag": "BITMAP",
+    "labels": "LABEL_LIST",
+    "day": "ZONEMAP",
+    "id": "BLOOMFILTER",
+    "words": "NGRAM",
+}
 
 
 class TableKind(NamedTuple):
@@ -164,6 +177,34 @@ def _build_wide(path: Path, rows: int) -> None:
         lance.write_dataset(pa.table(made), str(path), mode="append" if first else "create")
 
 
+def _build_indexed(path: Path, rows: int) -> None:
+    rng = np.random.default_rng(SEED)
+
+    def batch(first: int, count: int) -> pa.RecordBatch:
+        ids = np.arange(first, first + count, dtype=np.int64)
+        keys = ids * KEY_STRIDE % rows
+        users = keys * KEY_STRIDE % 100_000_000
+        labels = rng.integers(0, LABELS, (count, 3)).astype(str)
+        words = rng.integers(0, WORDS, (count, 4))
+        return pa.record_batch(
+            {
+                "id": ids,
+                "key": keys,
+                "s": [f"user{user:08d}" for user in users.tolist()],
+                "tag": rng.integers(0, TAGS, count),
+                "labels": [[f"label {one}" for one in row] for row in labels.tolist()],
+                "day": ids,
+                "words": [" ".join(f"word{one:05d}" for one in row) for row in words.tolist()],
+                "val": rng.random(count),
+            }
+        )
+
+    _write(path, (batch(*span) for span in _spans(rows, 100_000)))
+    dataset = lance.dataset(str(path))
+    for column, kind in _INDICES.items():
+        dataset.create_scalar_index(column, kind)
+
+
 def _build_columns(path: Path, width: int) -> None:
     rng = np.random.default_rng(SEED)
     values = {f"c{number}": pa.array(rng.random(COLUMN_ROWS)) for number in range(width)}
@@ -183,6 +224,7 @@ TABLES = {
     "stable": TableKind(_build_stable, 1_000_000, 100_000),
     "small": TableKind(partial(_build_fragments_of, _SMALL), 100, 100),
     "tiny": TableKind(partial(_build_fragments_of, _TINY), 1_000, 200),
+    "indexed": TableKind(_build_indexed, 1_000_000, 100_000),
     "wide": TableKind(_build_wide, 2_500_000, 500_000),
 }
 

@@ -1,6 +1,17 @@
 """The cases, in the order in which they are run and shown."""
 
-from benchmarks.cases import cold, compact, growth, memory, scan, start, take, versions, write
+from benchmarks.cases import (
+    cold,
+    compact,
+    growth,
+    index,
+    memory,
+    scan,
+    start,
+    take,
+    versions,
+    write,
+)
 from benchmarks.cases import filter as filters
 from benchmarks.cases.base import Case, Subject, Unit
 
@@ -9,6 +20,7 @@ CASES = (
     *scan.CASES,
     *filters.CASES,
     *take.CASES,
+    *index.CASES,
     *memory.CASES,
     *write.CASES,
     *compact.CASES,
