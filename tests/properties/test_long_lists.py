@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lancetable.errors import ExpressionError
-from lancetable.expression import In, bind_predicate, evaluate, long_lists, parse
+from lancetable.expression import In, bind_predicate, evaluate, parse
+from lancetable.expression.sql import long_lists
 from lancetable.expression.tree import Literals, walk
 
 LARGEST = 2**63
