@@ -52,6 +52,11 @@ from lancetable.operations.compact.options import CompactOptions as CompactOptio
 from lancetable.operations.compact.options import CompactResult as CompactResult
 from lancetable.operations.feed.feed import Changes as Changes
 from lancetable.operations.feed.task import ChangeTask as ChangeTask
+from lancetable.operations.index.create import IndexOptions as IndexOptions
+from lancetable.operations.index.create import IndexResult as IndexResult
+from lancetable.operations.index.describe import IndexInfo as IndexInfo
+from lancetable.operations.index.optimize import OptimizeOptions as OptimizeOptions
+from lancetable.operations.index.optimize import OptimizeResult as OptimizeResult
 from lancetable.operations.prepared_transaction import NewFragments as NewFragments
 from lancetable.operations.prepared_transaction import PreparedTransaction as PreparedTransaction
 from lancetable.operations.results import CastNote as CastNote
@@ -73,7 +78,6 @@ from lancetable.table import check_table as check_table
 from lancetable.table import create_table as create_table
 from lancetable.table import open_table as open_table
 from lancetable.table import repair_table as repair_table
-from lancetable.table.indices import IndexInfo as IndexInfo
 
 __version__: str
 __all__: list[str]

@@ -11,6 +11,8 @@ from lancetable.fragment.writer import WriteOptions
 from lancetable.operations.check.model import CheckOptions
 from lancetable.operations.cleanup.options import CleanupOptions
 from lancetable.operations.compact.options import CompactOptions
+from lancetable.operations.index.create import IndexOptions
+from lancetable.operations.index.optimize import OptimizeOptions
 from lancetable.options import Declared, choices, declared, is_list
 from lancetable.scan.request import ScanOptions
 
@@ -19,6 +21,8 @@ CLASSES = {
     "CheckSettings": CheckOptions,
     "CleanupSettings": CleanupOptions,
     "CompactSettings": CompactOptions,
+    "IndexSettings": IndexOptions,
+    "OptimizeSettings": OptimizeOptions,
     "ScanSettings": ScanOptions,
     "WriteSettings": WriteOptions,
 }

@@ -157,4 +157,4 @@ def test_bad_input_changes_nothing(tmp_path):
         table.indices.optimize(["other"])
     assert table.version == 2
     table.indices.create("x", lt.Bitmap(), replace=True)
-    assert table.indices["x_idx"].kind == "BitmapIndexDetails"
+    assert table.indices["x_idx"].kind == "bitmap"

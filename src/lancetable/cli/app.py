@@ -12,7 +12,7 @@ from typing import Annotated, ParamSpec
 import typer
 
 import lancetable
-from lancetable.cli import compact, history, refs, table, upkeep
+from lancetable.cli import compact, history, index, refs, table, upkeep
 from lancetable.errors import LanceTableError
 
 P = ParamSpec("P")
@@ -83,6 +83,7 @@ for _command in (
     app.command()(_with_one_line_errors(_command))
 
 for _group, _name, _commands in (
+    (index.index_app, "index", index.COMMANDS),
     (refs.tag_app, "tag", refs.TAG_COMMANDS),
     (refs.branch_app, "branch", refs.BRANCH_COMMANDS),
 ):

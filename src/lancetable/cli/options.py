@@ -101,6 +101,17 @@ def split_columns(text: str | None) -> list[str] | None:
     return None if text is None else list(split_names(text))
 
 
+def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
+    """Return the values of a repeated option, each written as key=value."""
+    found = {}
+    for text in texts or ():
+        key, sign, value = text.partition("=")
+        if not sign or not key:
+            raise InputError(f"{option} {text!r} is not valid; write it like key=value")
+        found[key] = value
+    return found
+
+
 _PICKED = {"version": Version, "tag": Tag, "branch": Branch, "as_of": AsOf}
 Command = Callable[..., None]
 

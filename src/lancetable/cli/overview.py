@@ -29,6 +29,7 @@ Commands:
   cleanup    Remove old versions, and files that no version needs.
   check      Look for damage; exits with code 1 when there is any.
   repair     Create a version without what is damaged.
+  index      List, create, optimize and drop indices.
   tag        List, create, move and delete tags.
   branch     List, create, publish and delete branches.
 """

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lancetable.cli import show
-from lancetable.cli.options import Branch, Json, Message, Tag, Version, opens
+from lancetable.cli.options import Branch, Json, Message, Tag, Version, opens, pairs
 from lancetable.cli.show import Yes, confirm
-from lancetable.errors import InputError
 
 if TYPE_CHECKING:
     from lancetable.commit.refs import BranchInfo, TagInfo
@@ -46,7 +45,7 @@ def create_tag(
     json: Json = False,
 ) -> None:
     """Create a tag for a version; by default the latest."""
-    made = table.tags.create(name, version, branch=branch, metadata=_notes(note))
+    made = table.tags.create(name, version, branch=branch, metadata=pairs(note, "--note"))
     _show([_tag_row(made)], "tag created", ("version",), json=json)
 
 
@@ -91,7 +90,7 @@ def create_branch(  # noqa: PLR0913 - each has a default
     json: Json = False,
 ) -> None:
     """Create a branch at a version; by default the latest of the main branch."""
-    table.branches.create(name, version, tag=tag, branch=branch, metadata=_notes(note))
+    table.branches.create(name, version, tag=tag, branch=branch, metadata=pairs(note, "--note"))
     _show([_branch_row(table.branches[name])], "branch created", ("parent_version",), json=json)
 
 
@@ -196,13 +195,3 @@ def _branch_row(branch: "BranchInfo") -> dict[str, object]:
         "created_at": branch.created_at,
         "metadata": dict(branch.metadata),
     }
-
-
-def _notes(texts: list[str] | None) -> dict[str, str]:
-    notes = {}
-    for text in texts or ():
-        key, sign, value = text.partition("=")
-        if not sign or not key:
-            raise InputError(f"--note {text!r} is not valid; write it like key=value")
-        notes[key] = value
-    return notes

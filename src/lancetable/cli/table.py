@@ -170,7 +170,7 @@ def _info(table: "Table") -> dict[str, object]:
         "file_versions": sorted({_version(file) for file in files}),
         "tags": {name: tag.version for name, tag in table.tags.items()},
         "branches": sorted(table.branches),
-        "indices": sorted(table.indices),
+        "indices": [one.summary for one in table.indices.list() if not one.is_system],
         "metadata": dict(table.metadata),
         "config": dict(table.config),
     }

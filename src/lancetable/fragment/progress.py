@@ -30,14 +30,14 @@ ProgressCallback: TypeAlias = Callable[[Progress], None]
 
 
 class RunningTotal:
-    """The total of all tasks of a write, and the callback it is reported to."""
+    """What all tasks of an operation did together, and the callback it is reported to."""
 
     __slots__ = ("_callback", "_error", "_lock", "_so_far")
 
-    def __init__(self, callback: ProgressCallback) -> None:
+    def __init__(self, callback: ProgressCallback, total: int | None = None) -> None:
         self._callback = callback
         self._lock = Lock()
-        self._so_far = Progress()
+        self._so_far = Progress(total=total)
         self._error: BaseException | None = None
 
     def __call__(self, progress: Progress) -> None:
@@ -52,6 +52,7 @@ class RunningTotal:
             total = self._so_far
             self._so_far = Progress(
                 done=total.done + progress.done,
+                total=total.total,
                 bytes=total.bytes + progress.bytes,
                 files=total.files + progress.files,
             )

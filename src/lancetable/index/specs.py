@@ -1,10 +1,11 @@
 """Parameters of new indices, one class for each kind."""
 
-from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, TypeAlias
 
 from lancetable.errors import InputError
-from lancetable.options import check_options, option
+from lancetable.options import check_options, option, parse_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +98,27 @@ _CLASSES = (BTree, Bitmap, LabelList, ZoneMap, BloomFilter, NGram, RTree)
 BY_NAME: dict[str, type] = {one.kind: one for one in _CLASSES}
 
 
-def parse_spec(given: object) -> Spec:
-    """Return the parameters that an argument names; a name such as ``btree`` has the defaults.
+def parse_spec(given: object, parameters: Mapping[str, str] | None = None) -> Spec:
+    """Return the parameters that an argument names.
+
+    A name such as ``btree`` has the defaults, or parameters given as texts; those of ``json`` are
+    ``path`` and ``target``, the name of another kind.
 
     Raises:
-        InputError: there is no such kind.
+        InputError: there is no such kind, or a parameter is not valid.
     """
     if isinstance(given, (*_CLASSES, JsonPath)):
         return given
-    kind = given.replace("_", "") if isinstance(given, str) else ""
+    texts = dict(parameters or {})
+    kind = given.replace("_", "").lower() if isinstance(given, str) else ""
+    if kind == JsonPath.kind and parameters is not None:
+        target: Any = parse_spec(texts.pop("target", BTree.kind))
+        return replace(parse_texts(JsonPath, {"path": "", **texts}), target=target)
     if kind not in BY_NAME:
         names = ", ".join(f"{one.__name__}()" for one in _CLASSES)
         raise InputError(
             f"{given!r} is not a kind of index; give {names}, JsonPath(path), or one of the names "
             f"{', '.join(BY_NAME)}"
         )
-    made: Spec = BY_NAME[kind]()
+    made: Spec = parse_texts(BY_NAME[kind], texts)
     return made

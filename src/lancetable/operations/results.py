@@ -11,6 +11,7 @@ from lancetable.commit.loop.rebase import Rows
 from lancetable.commit.options import CommitOptions, CommitResult
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Operation
+from lancetable.fragment.progress import ProgressCallback
 from lancetable.fragment.writer import WriteOptions
 from lancetable.operations.run.runner import THREADS, Runner
 
@@ -68,6 +69,15 @@ class ChangeOptions:
 
 
 DEFAULTS = ChangeOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Runner, commit options and progress callback of an operation on existing rows."""
+
+    runner: Runner | None = None
+    commit: CommitOptions = field(default_factory=CommitOptions)
+    progress: ProgressCallback | None = None
 
 
 @dataclass(frozen=True, slots=True)

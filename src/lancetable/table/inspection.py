@@ -14,6 +14,7 @@ from lancetable.format.manifest.names import data_path, deletion_path
 if TYPE_CHECKING:
     from lancetable.commit.snapshot import Snapshot
     from lancetable.format.manifest import DeletionFile, Fragment
+    from lancetable.operations.index.describe import SegmentInfo
 
 _TIME = pa.timestamp("us", "UTC")
 _NOTES = pa.map_(pa.string(), pa.string())
@@ -68,12 +69,18 @@ _INDICES = {
     "name": pa.string(),
     "uuid": pa.string(),
     "columns": pa.list_(pa.string()),
+    "kind": pa.string(),
     "type": pa.string(),
+    "index_version": pa.int32(),
     "version": pa.uint64(),
     "fragments": pa.list_(pa.int64()),
+    "fragments_covered": pa.list_(pa.int64()),
+    "rows_covered": pa.int64(),
     "files": pa.int64(),
     "bytes": pa.int64(),
+    "base": pa.string(),
     "created_at": _TIME,
+    "unusable": pa.string(),
 }
 _REFS = {
     "kind": pa.string(),
@@ -181,25 +188,10 @@ class Inspection:
         return _table(rows, _DELETIONS)
 
     def indices(self) -> pa.Table:
-        """Return the segments of the indices."""
-        names = {field.id: field.name for field in self._snapshot.manifest.schema.walk()}
-        rows = []
-        for segment in self._snapshot.indices():
-            covered = segment.fragment_ids
-            rows.append(
-                {
-                    "name": segment.name,
-                    "uuid": segment.uuid,
-                    "columns": [names.get(id_, str(id_)) for id_ in segment.fields],
-                    "type": message_name(segment) or None,
-                    "version": segment.dataset_version,
-                    "fragments": None if covered is None else sorted(covered),
-                    "files": len(segment.files),
-                    "bytes": sum(file.size for file in segment.files),
-                    "created_at": segment.created_at,
-                }
-            )
-        return _table(rows, _INDICES)
+        """Return the segments of the indices, with what each covers of this version."""
+        from lancetable.operations.index.describe import describe_segments
+
+        return _table(map(self._segment, describe_segments(self._snapshot)), _INDICES)
 
     def refs(self) -> pa.Table:
         """Return tags and branches; the version of a branch is the one it began with."""
@@ -232,6 +224,27 @@ class Inspection:
     def transactions(self) -> pa.Table:
         """Return the transactions of the versions up to this one, newest first."""
         return read_history(self._snapshot).to_arrow().select(_TRANSACTIONS)
+
+    def _segment(self, found: "SegmentInfo") -> Row:
+        segment = found.segment
+        named = segment.fragment_ids
+        return {
+            "name": segment.name,
+            "uuid": segment.uuid,
+            "columns": found.columns,
+            "kind": found.kind,
+            "type": message_name(segment) or None,
+            "index_version": segment.index_version,
+            "version": segment.dataset_version,
+            "fragments": None if named is None else sorted(named),
+            "fragments_covered": sorted(found.covered),
+            "rows_covered": found.rows_covered,
+            "files": len(segment.files),
+            "bytes": sum(file.size for file in segment.files),
+            "base": self._base(segment.base_id),
+            "created_at": segment.created_at,
+            "unusable": found.unusable,
+        }
 
     def _base(self, base_id: int | None) -> str | None:
         base = None if base_id is None else self._snapshot.manifest.base_path(base_id)

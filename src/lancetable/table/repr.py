@@ -11,6 +11,7 @@ from lancetable.errors import printable
 from lancetable.format.schema.types import arrow_schema
 
 if TYPE_CHECKING:
+    from lancetable.commit.snapshot import Snapshot
     from lancetable.table.handle import Handle
 
 SHOWN_COLUMNS = 60
@@ -27,6 +28,7 @@ class Portrait(NamedTuple):
     fragments: int
     size: int
     indices: Sequence[str]
+    """A line for each, with its coverage."""
     schema: pa.Schema
 
 
@@ -42,26 +44,33 @@ def portrait(handle: "Handle") -> Portrait:
         rows=handle.count(),
         fragments=len(manifest.fragments),
         size=handle.size(),
-        indices=sorted({segment.name for segment in snapshot.indices()}),
+        indices=_coverage(snapshot),
         schema=arrow_schema(manifest.schema),
     )
 
 
-def _facts(table: Portrait) -> dict[str, str]:
+def _coverage(snapshot: "Snapshot") -> Sequence[str]:
+    if snapshot.manifest.index_section is None:
+        return ()
+    from lancetable.operations.index.describe import coverage
+
+    return coverage(snapshot)
+
+
+def _facts(table: Portrait) -> list[tuple[str, str]]:
     """Return what there is to say about a table as a whole."""
     moment = "" if table.timestamp is None else f" of {table.timestamp:%Y-%m-%d %H:%M:%S} UTC"
-    found = {
-        "table": table.uri,
-        "version": f"{table.version}{moment}",
-        "rows": f"{table.rows:,}",
-        "fragments": f"{table.fragments:,}",
-        "size": readable(table.size),
-    }
+    found = [
+        ("table", table.uri),
+        ("version", f"{table.version}{moment}"),
+        ("rows", f"{table.rows:,}"),
+        ("fragments", f"{table.fragments:,}"),
+        ("size", readable(table.size)),
+    ]
     if table.branch is not None:
-        found["branch"] = table.branch
-    if table.indices:
-        found["indices"] = ", ".join(table.indices)
-    return found
+        found.append(("branch", table.branch))
+    places = ["indices", *[""] * len(table.indices)]
+    return [*found, *zip(places, table.indices, strict=False)]
 
 
 def readable(size: int) -> str:
@@ -86,7 +95,7 @@ def _columns(schema: pa.Schema) -> list[tuple[str, str]]:
 
 def as_text(table: Portrait) -> str:
     """Return a few lines for a terminal."""
-    lines = [f"{name:>10}  {text}" for name, text in _facts(table).items()]
+    lines = [f"{name:>10}  {text}" for name, text in _facts(table)]
     columns = _columns(table.schema)
     width = min(max((len(name) for name, _ in columns), default=0), 40)
     lines += [
@@ -98,7 +107,7 @@ def as_text(table: Portrait) -> str:
 
 def as_html(table: Portrait) -> str:
     """Return two small tables for a notebook."""
-    head = _rows(_facts(table).items())
+    head = _rows(_facts(table))
     columns = _rows(_columns(table.schema))
     return (
         f"<div><table>{head}</table>"

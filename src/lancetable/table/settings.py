@@ -46,6 +46,24 @@ class CompactSettings(TypedDict, total=False):
     copy_pages: bool
 
 
+class IndexSettings(TypedDict, total=False):
+    """Fields of :class:`lancetable.IndexOptions`."""
+
+    name: str | None
+    replace: bool
+    train: bool
+    fragments: Sequence[int] | None
+    segments: int
+    memory_bytes: int | str
+
+
+class OptimizeSettings(TypedDict, total=False):
+    """Fields of :class:`lancetable.OptimizeOptions`."""
+
+    mode: Literal["auto", "append", "merge", "rebuild"]
+    memory_bytes: int | str
+
+
 class ScanSettings(TypedDict, total=False):
     """Fields of :class:`lancetable.ScanOptions`."""
 

@@ -318,12 +318,13 @@ class Table(TableVersion):
         """
         from lancetable.commit.options import CommitOptions
         from lancetable.operations.compact.options import CompactOptions
-        from lancetable.operations.compact.run import CompactRun, compact, foreseen, plan_for
+        from lancetable.operations.compact.run import compact, foreseen, plan_for
+        from lancetable.operations.results import RunOptions
         from lancetable.options import parse_options
 
         settled = parse_options(CompactOptions, options)
         with reporting(progress, "compacting") as callback:
-            run = CompactRun(runner, CommitOptions.of(commit), callback)
+            run = RunOptions(runner, CommitOptions.of(commit), callback)
             if dry_run:
                 return foreseen(plan_for(self._snapshot, where, settled, run))
             return self._handle.done(compact(self._snapshot, where, settled, run))

@@ -10,7 +10,8 @@ import pytest
 
 import lancetable as lt
 from lancetable.operations.compact.options import CompactOptions
-from lancetable.operations.compact.run import CompactRun, plan_for, run_plan
+from lancetable.operations.compact.run import plan_for, run_plan
+from lancetable.operations.results import RunOptions
 from lancetable.operations.run.runner import Threads
 
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
@@ -285,7 +286,7 @@ def test_a_plan_is_committed_from_its_own_version(tmp_path: Path) -> None:
     planned = plan_for(table._snapshot)
     table.delete("id < 30")
     table.update({"s": "'late'"}, "id = 31")
-    made = run_plan(planned, CompactRun(Threads(1)))
+    made = run_plan(planned, RunOptions(Threads(1)))
     assert made.snapshot.version == table.version + 1
     table.refresh()
     assert sorted(ids(table)) == list(range(30, 100))

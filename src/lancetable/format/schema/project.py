@@ -116,6 +116,20 @@ def quote(name: str) -> str:
     return name if plain else "`" + name.replace("`", "``") + "`"
 
 
+def path_of(schema: Schema, field_id: int) -> str | None:
+    """Return the path of a field by its id; None when the schema has no such field."""
+
+    def below(fields: Sequence[Field], above: str) -> str | None:
+        for one in fields:
+            here = f"{above}{quote(one.name)}"
+            found = here if one.id == field_id else below(one.children, f"{here}.")
+            if found is not None:
+                return found
+        return None
+
+    return below(schema.fields, "")
+
+
 def _reachable(field: Field, step: str) -> tuple[Field, ...]:
     """Return the children a step may name: a list lets it pass to the item's own children."""
     level = field.children

@@ -28,8 +28,7 @@ from lancetable.index.files import SegmentFiles
 from lancetable.index.registry import SCALAR, unusable
 from lancetable.index.sink import new_segment
 from lancetable.operations.compact.order import Order
-from lancetable.operations.index.optimize import path_of
-from lancetable.operations.index.segments import column_type
+from lancetable.operations.index.segments import column_of, column_type
 from lancetable.operations.input.write import replaced_version
 from lancetable.operations.rows.move_rows import has_stable_row_ids
 
@@ -146,7 +145,7 @@ def _remap(snapshot: Snapshot, segment: IndexSegment, moved: MovedRows) -> Rewri
     store, folder = snapshot.index_place(segment)
     files = SegmentFiles(store, folder, segment)
     kind = SCALAR[kind_of(segment).name]
-    column = path_of(snapshot.manifest.schema, segment.fields[0])
+    column = column_of(snapshot, segment)
 
     def translate(rows: Addresses) -> tuple[Addresses, Mask]:
         new = moved.translate(rows)

@@ -11,7 +11,7 @@ Without a group that is worth it no version is made.
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from lancetable.commit.apply.derived_fields import next_fragment_id
@@ -28,7 +28,7 @@ from lancetable.operations.compact.options import CompactOptions, CompactResult
 from lancetable.operations.compact.plan import CompactPlan, plan_compaction
 from lancetable.operations.compact.write import CompactTask, WrittenGroup, write_group
 from lancetable.operations.input.write import keep_or_remove
-from lancetable.operations.results import Done
+from lancetable.operations.results import Done, RunOptions
 from lancetable.operations.retry import repeat
 from lancetable.operations.rows.find_rows import find_rows, plan_find
 from lancetable.operations.rows.move_rows import target_of
@@ -41,24 +41,15 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class CompactRun:
-    """Runner, commit options and progress callback of a compaction."""
-
-    runner: Runner | None = None
-    commit: CommitOptions = field(default_factory=CommitOptions)
-    progress: ProgressCallback | None = None
-
-
 DEFAULT_OPTIONS = CompactOptions()
-DEFAULT_RUN = CompactRun()
+DEFAULT_RUN = RunOptions()
 
 
 def plan_for(
     snapshot: Snapshot,
     where: Where = None,
     options: CompactOptions = DEFAULT_OPTIONS,
-    run: CompactRun = DEFAULT_RUN,
+    run: RunOptions = DEFAULT_RUN,
 ) -> CompactPlan:
     """Return what a compaction would do.
 
@@ -81,7 +72,7 @@ def compact(
     snapshot: Snapshot,
     where: Where = None,
     options: CompactOptions = DEFAULT_OPTIONS,
-    run: CompactRun = DEFAULT_RUN,
+    run: RunOptions = DEFAULT_RUN,
 ) -> Done[CompactResult]:
     """Rewrite small or heavily deleted fragments.
 
@@ -97,7 +88,7 @@ def compact(
     return repeat(snapshot, attempt, run.commit)
 
 
-def run_plan(plan: CompactPlan, run: CompactRun = DEFAULT_RUN) -> Done[CompactResult]:
+def run_plan(plan: CompactPlan, run: RunOptions = DEFAULT_RUN) -> Done[CompactResult]:
     """Carry out a plan, and commit it from the version of the plan.
 
     Raises:
@@ -223,7 +214,7 @@ def foreseen(plan: CompactPlan) -> CompactResult:
     )
 
 
-def _runner(options: CompactOptions, run: CompactRun) -> Runner:
+def _runner(options: CompactOptions, run: RunOptions) -> Runner:
     return Threads(options.tasks_at_a_time) if run.runner is None else run.runner
 
 

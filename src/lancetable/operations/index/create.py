@@ -7,7 +7,7 @@ After a conflict the work begins again on the latest version.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lancetable.commit.committer import commit as commit_operation
 from lancetable.commit.options import CommitOptions
@@ -16,21 +16,22 @@ from lancetable.commit.transaction import CreateIndex
 from lancetable.errors import ExistsError, IndexNotFoundError, InputError, SchemaError
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import SYSTEM
+from lancetable.fragment.counts import live_rows
+from lancetable.fragment.progress import Progress, ProgressCallback, RunningTotal
 from lancetable.index.registry import SCALAR
 from lancetable.index.specs import Spec
 from lancetable.operations.index.segments import (
     SegmentTask,
-    build_segment,
+    build_segments,
     column_type,
     paths_of,
-    remove_segment,
 )
-from lancetable.operations.results import Done, VersionResult, WriteResult
+from lancetable.operations.results import Done, RunOptions, VersionResult, WriteResult
 from lancetable.operations.retry import repeat, write_version
-from lancetable.operations.run.runner import THREADS, Runner, own_files, run_steps
+from lancetable.operations.run.runner import own_files
 from lancetable.options import check_options, option
 
-_LEAST_MEMORY = 1_000_000
+LEAST_MEMORY = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class IndexOptions:
     memory_bytes: int = option(
         1_000_000_000,
         unit="bytes",
-        minimum=_LEAST_MEMORY,
+        minimum=LEAST_MEMORY,
         help="About how much memory the builds may use together; larger sorts use local files.",
     )
 
@@ -69,11 +70,14 @@ class IndexResult(VersionResult):
 
     name: str = ""
     segments: int = 0
+    rows: int = 0
+    """Rows that were read from data files."""
     bytes: int = 0
     attempts: int = field(default=1, compare=False)
 
 
 DEFAULT_OPTIONS = IndexOptions()
+DEFAULT_RUN = RunOptions()
 
 
 def create_index(
@@ -81,10 +85,9 @@ def create_index(
     column: str,
     spec: Spec,
     options: IndexOptions = DEFAULT_OPTIONS,
-    commit: CommitOptions | None = None,
-    runner: Runner = THREADS,
+    run: RunOptions = DEFAULT_RUN,
 ) -> Done[IndexResult]:
-    """Create an index on a column.
+    """Create an index on a column; its progress counts the rows that were read.
 
     Raises:
         SchemaError: there is no such column, or the kind of index does not take its type.
@@ -92,19 +95,23 @@ def create_index(
         ExistsError: there is an index of that name.
         CommitError: the index did not become part of a version.
     """
-    settled = commit or CommitOptions()
 
     def attempt(latest: Snapshot) -> Done[IndexResult]:
         name, old = _checked(latest, column, spec, options)
         groups = _groups(latest, options)
-        memory = max(options.memory_bytes // len(groups), _LEAST_MEMORY)
-        tasks = [SegmentTask(latest, name, column, spec, ids, memory) for ids in groups]
-        made = run_steps(
-            runner, build_segment, tasks, lambda segment: remove_segment(latest, segment)
-        )
-        return commit_segments(latest, made, old, settled)
+        memory = max(options.memory_bytes // len(groups), LEAST_MEMORY)
+        rows = {one.id: live_rows(one) or 0 for one in latest.manifest.fragments}
+        read = sum(rows[id_] for ids in groups for id_ in ids)
+        callback = summed(run.progress, read)
+        tasks = [
+            SegmentTask(latest, name, column, spec, ids, memory, progress=callback)
+            for ids in groups
+        ]
+        made = build_segments(latest, tasks, run.runner)
+        done = commit_segments(latest, made, old, run.commit)
+        return Done(done.snapshot, replace(done.result, rows=read))
 
-    return repeat(snapshot, attempt, settled)
+    return repeat(snapshot, attempt, run.commit)
 
 
 def commit_segments(
@@ -123,8 +130,19 @@ def commit_segments(
         done = commit_operation(latest, CreateIndex(tuple(made), tuple(old)), options)
     size = sum(file.size for segment in made for file in segment.files)
     names = ", ".join(sorted({segment.name for segment in made}))
-    result = IndexResult(done.snapshot.version, names, len(made), size, done.attempts)
+    result = IndexResult(
+        done.snapshot.version, names, len(made), bytes=size, attempts=done.attempts
+    )
     return Done(done.snapshot, result)
+
+
+def summed(progress: ProgressCallback | None, total: int) -> ProgressCallback | None:
+    """Return a callback for tasks side by side, which reports all that they read of a total."""
+    if progress is None:
+        return None
+    callback = RunningTotal(progress, total)
+    callback(Progress())
+    return callback
 
 
 def drop_index(

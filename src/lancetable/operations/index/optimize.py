@@ -3,135 +3,203 @@
 ========  =========================================================================================
 mode      new segments of an index
 ========  =========================================================================================
-append    one for the fragments that no segment describes
-auto      the same, merged with the newest segments while they are at most twice as large
+append    one for the fragments that no segment covers
+auto      the same, merged with small segments; without new fragments small segments are merged
 merge     one from all segments and the uncovered fragments
 rebuild   one from the data of all fragments
 ========  =========================================================================================
+
+``auto`` goes through the segments from the smallest on, and merges as long as the next one has at
+most twice as many rows as those before it together with the new rows. So an index keeps few
+segments, each row is written again only while its segment doubles, and large ones stay as they are.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
 
-from lancetable.commit.options import CommitOptions
 from lancetable.commit.reuse import load_reuse
 from lancetable.commit.snapshot import Snapshot
-from lancetable.errors import InputError
+from lancetable.errors import SchemaError
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import is_system, kind_of
-from lancetable.format.schema.model import Field, Schema
-from lancetable.format.schema.project import quote
+from lancetable.fragment.counts import live_rows
+from lancetable.fragment.progress import ProgressCallback
 from lancetable.index.files import SegmentFiles
 from lancetable.index.registry import SCALAR, unusable
-from lancetable.operations.index.create import commit_segments, missing
+from lancetable.operations.index.create import (
+    DEFAULT_RUN,
+    LEAST_MEMORY,
+    IndexResult,
+    commit_segments,
+    missing,
+    summed,
+)
+from lancetable.operations.index.describe import covered
 from lancetable.operations.index.segments import (
     SegmentTask,
-    build_segment,
-    described,
-    remove_segment,
+    build_segments,
+    column_of,
 )
-from lancetable.operations.results import Done, VersionResult
+from lancetable.operations.results import Done, RunOptions, VersionResult
 from lancetable.operations.retry import repeat
-from lancetable.operations.run.runner import THREADS, Runner, run_steps
+from lancetable.options import check_options, option
 
 OptimizeMode: TypeAlias = Literal["auto", "append", "merge", "rebuild"]
 AT_MOST = 2
-"""A segment is merged with newer rows when it has at most so many times as many."""
-
-
-class OptimizeStep(NamedTuple):
-    """What is done to one index."""
-
-    name: str
-    fragments: frozenset[int]
-    """Fragments that are read."""
-    merged: tuple[IndexSegment, ...]
-    removed: tuple[IndexSegment, ...]
-    note: str = ""
-    """Why nothing is done."""
-
-    @property
-    def is_needed(self) -> bool:
-        """True when a segment is written."""
-        return bool(self.fragments or self.merged) and not self.note
-
-
-@dataclass(frozen=True, slots=True)
-class OptimizeResult(VersionResult):
-    """Result of an optimization or of a dry run."""
-
-    steps: tuple[OptimizeStep, ...] = ()
-    bytes: int = 0
-    attempts: int = 0
-    is_dry_run: bool = False
+"""A segment is merged with smaller ones when it has at most so many times as many rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptimizeOptions:
-    """Options of an optimization."""
+    """Options of an optimization of indices."""
 
-    names: Sequence[str] | None = None
-    mode: OptimizeMode = "auto"
-    dry_run: bool = False
-    memory_bytes: int = 1_000_000_000
+    mode: OptimizeMode = option(
+        "auto",
+        help="append covers new fragments with a segment of their own, auto also merges small "
+        "segments, merge makes one segment of all, rebuild reads all data again.",
+    )
+    memory_bytes: int = option(
+        1_000_000_000,
+        unit="bytes",
+        minimum=LEAST_MEMORY,
+        help="About how much memory the builds may use together; larger sorts use local files.",
+    )
 
     def __post_init__(self) -> None:
-        if self.mode not in get_args(OptimizeMode):
-            raise InputError(
-                f"mode is {self.mode!r}; give one of {', '.join(get_args(OptimizeMode))}"
-            )
+        check_options(self)
+
+
+class OptimizeStep(NamedTuple):
+    """What is done to one index, and why."""
+
+    name: str
+    reason: str
+    fragments: frozenset[int] = frozenset()
+    """Fragments whose rows are read."""
+    rows: int = 0
+    """How many rows are read."""
+    merged: tuple[IndexSegment, ...] = ()
+    """Segments that are merged with what is read."""
+    rows_merged: int = 0
+    removed: tuple[IndexSegment, ...] = ()
+    """Segments that the new one replaces, those that are merged among them."""
+
+    @property
+    def is_needed(self) -> bool:
+        """True when a segment is written."""
+        return bool(self.fragments or self.merged)
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeResult(VersionResult):
+    """Result of an optimization or of a dry run; without work there is no new version."""
+
+    steps: tuple[OptimizeStep, ...] = field(default=(), repr=False)
+    segments_added: int = 0
+    segments_removed: int = 0
+    rows: int = 0
+    """Rows that were read from data files."""
+    rows_merged: int = 0
+    """Rows of the segments that were merged."""
+    bytes: int = 0
+    attempts: int = 0
+    is_dry_run: bool = False
+
+    def explain(self) -> str:
+        """Return what is done to each index and why, one line for each."""
+        return "\n".join(f"{step.name}: {step.reason}" for step in self.steps)
+
+
+DEFAULT_OPTIONS = OptimizeOptions()
 
 
 def optimize_indices(
     snapshot: Snapshot,
-    options: OptimizeOptions,
-    commit: CommitOptions | None = None,
-    runner: Runner = THREADS,
+    names: Sequence[str] | None = None,
+    options: OptimizeOptions = DEFAULT_OPTIONS,
+    run: RunOptions = DEFAULT_RUN,
 ) -> Done[OptimizeResult]:
-    """Cover new fragments and merge segments.
+    """Cover new fragments and merge segments of some indices, by default of all.
 
     Raises:
         IndexNotFoundError: there is no index of a name.
         CommitError: the segments did not become part of a version.
     """
-    settled = commit or CommitOptions()
 
     def attempt(latest: Snapshot) -> Done[OptimizeResult]:
-        steps = plan_optimize(latest, options)
+        steps = plan_optimize(latest, names, options)
         needed = [step for step in steps if step.is_needed]
-        if options.dry_run or not needed:
-            result = OptimizeResult(
-                latest.version, steps, is_dry_run=options.dry_run, is_new_version=False
-            )
-            return Done(latest, result)
-        memory = max(options.memory_bytes // len(needed), 1)
-        tasks = [_task(latest, step, memory) for step in needed]
-        made = run_steps(
-            runner, build_segment, tasks, lambda segment: remove_segment(latest, segment)
-        )
+        if not needed:
+            return Done(latest, OptimizeResult(latest.version, steps, is_new_version=False))
+        memory = max(options.memory_bytes // len(needed), LEAST_MEMORY)
+        callback = summed(run.progress, sum(step.rows for step in needed))
+        tasks = [_task(latest, step, memory, callback) for step in needed]
+        made = build_segments(latest, tasks, run.runner)
         old = [segment for step in needed for segment in step.removed]
-        done = commit_segments(latest, made, old, settled)
-        version, size, tries = done.result.version, done.result.bytes, done.result.attempts
-        return Done(done.snapshot, OptimizeResult(version, steps, size, tries))
+        done = commit_segments(latest, made, old, run.commit)
+        return Done(done.snapshot, _result(steps, done.result.version, done.result))
 
-    return repeat(snapshot, attempt, settled)
+    return repeat(snapshot, attempt, run.commit)
 
 
-def plan_optimize(snapshot: Snapshot, options: OptimizeOptions) -> tuple[OptimizeStep, ...]:
-    """Return what would be done to each index."""
+def foresee_optimize(
+    snapshot: Snapshot,
+    names: Sequence[str] | None = None,
+    options: OptimizeOptions = DEFAULT_OPTIONS,
+) -> OptimizeResult:
+    """Return what an optimization would do.
+
+    Raises:
+        IndexNotFoundError: there is no index of a name.
+    """
+    steps = plan_optimize(snapshot, names, options)
+    return _result(steps, snapshot.version, None)
+
+
+def _result(
+    steps: tuple[OptimizeStep, ...], version: int, done: IndexResult | None
+) -> OptimizeResult:
+    needed = [step for step in steps if step.is_needed]
+    return OptimizeResult(
+        version,
+        steps,
+        segments_added=len(needed),
+        segments_removed=sum(len(step.removed) for step in needed),
+        rows=sum(step.rows for step in needed),
+        rows_merged=sum(step.rows_merged for step in needed),
+        bytes=0 if done is None else done.bytes,
+        attempts=0 if done is None else done.attempts,
+        is_dry_run=done is None,
+        is_new_version=done is not None,
+    )
+
+
+def plan_optimize(
+    snapshot: Snapshot, names: Sequence[str] | None, options: OptimizeOptions
+) -> tuple[OptimizeStep, ...]:
+    """Return what would be done to each of some indices, by default of all.
+
+    Raises:
+        IndexNotFoundError: there is no index of a name.
+    """
     by_name: dict[str, list[IndexSegment]] = {}
     for segment in snapshot.indices():
         if not is_system(segment):
             by_name.setdefault(segment.name, []).append(segment)
-    for name in options.names or ():
+    chosen = dict.fromkeys(by_name if names is None else names)
+    for name in chosen:
         if name not in by_name:
             raise missing(snapshot, name)
-    chosen = by_name if options.names is None else options.names
     reuse = load_reuse(snapshot, snapshot.indices())
+    rows = {one.id: live_rows(one) or 0 for one in snapshot.manifest.fragments}
     return tuple(
         _step(
-            snapshot, name, by_name[name], options.mode, lambda one: described(one, snapshot, reuse)
+            snapshot,
+            by_name[name],
+            {one.uuid: covered(one, snapshot, reuse) for one in by_name[name]},
+            rows,
+            options.mode,
         )
         for name in chosen
     )
@@ -139,70 +207,99 @@ def plan_optimize(snapshot: Snapshot, options: OptimizeOptions) -> tuple[Optimiz
 
 def _step(
     snapshot: Snapshot,
-    name: str,
     segments: Sequence[IndexSegment],
+    known: Mapping[str, frozenset[int]],
+    rows: Mapping[int, int],
     mode: OptimizeMode,
-    covered: Callable[[IndexSegment], frozenset[int]],
 ) -> OptimizeStep:
+    """Return what is done to one index; ``known`` has the fragments that each segment covers."""
+    name = segments[0].name
+    refused = _refused(snapshot, segments)
+    if refused is not None:
+        return OptimizeStep(name, f"left as it is: {refused}")
+    counts = {uuid: sum(rows[id_] for id_ in ids) for uuid, ids in known.items()}
+    new = frozenset(rows) - frozenset[int]().union(*known.values())
+    size = sum(rows[id_] for id_ in new)
+    everything = tuple(segments)
+    if mode == "rebuild":
+        total = sum(rows.values())
+        return OptimizeStep(
+            name,
+            f"built again from all {_many(len(rows), 'fragment')} with {total:,} rows",
+            frozenset(rows),
+            total,
+            removed=everything,
+        )
+    merged = _merged(segments, counts, size, mode=mode, has_new=bool(new))
+    gone = tuple(one for one in segments if (new or merged) and not known[one.uuid])
+    removed = (*merged, *(one for one in gone if one not in merged))
+    total = sum(counts[one.uuid] for one in merged)
+    reason = _reason(len(segments), (len(new), size), (len(merged), total))
+    return OptimizeStep(name, reason, new, size, merged, total, removed)
+
+
+def _merged(
+    segments: Sequence[IndexSegment],
+    counts: Mapping[str, int],
+    size: int,
+    *,
+    mode: OptimizeMode,
+    has_new: bool,
+) -> tuple[IndexSegment, ...]:
+    """Return the segments to merge with ``size`` new rows, or with each other."""
+    if mode == "append":
+        return ()
+    if mode == "merge":
+        return tuple(segments) if has_new or len(segments) > 1 else ()
+    found: list[IndexSegment] = []
+    for segment in sorted(segments, key=lambda one: counts[one.uuid]):
+        count = counts[segment.uuid]
+        if not count:
+            continue
+        if (found or has_new) and count > AT_MOST * size:
+            break
+        found.append(segment)
+        size += count
+    return tuple(found) if has_new or len(found) > 1 else ()
+
+
+def _reason(segments: int, new: tuple[int, int], merged: tuple[int, int]) -> str:
+    """Return in words what is done; the pairs count fragments or segments, and their rows."""
+    fresh = f"{_many(new[0], 'uncovered fragment')} with {new[1]:,} rows"
+    older = f"{_many(merged[0], 'segment')} with {merged[1]:,} rows"
+    if new[0] and merged[0]:
+        return f"{fresh} and {older} become one segment"
+    if new[0]:
+        return f"{fresh} get a segment of their own beside {_many(segments, 'segment')}"
+    if merged[0]:
+        return f"{older} become one"
+    return f"nothing to do: {_many(segments, 'segment')} cover all fragments"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _refused(snapshot: Snapshot, segments: Sequence[IndexSegment]) -> str | None:
+    """Return why an index cannot be optimized."""
     for segment in segments:
         reason = unusable(segment)
         if reason is not None or kind_of(segment).name not in SCALAR:
-            return OptimizeStep(name, frozenset(), (), (), reason or "its kind is not known")
-    rows = {one.id: one.physical_rows for one in snapshot.manifest.fragments}
-    known = frozenset().union(*map(covered, segments))
-    new = frozenset(rows) - known
-    everything = tuple(segments)
-    if mode == "rebuild":
-        return OptimizeStep(name, frozenset(rows), (), everything)
-    if mode == "merge":
-        merged = everything if new or len(everything) > 1 else ()
-        return OptimizeStep(name, new, merged, merged)
-    merged = _small(segments, new, rows, covered) if mode == "auto" and new else ()
-    gone = tuple(one for one in segments if new and not covered(one) and one not in merged)
-    return OptimizeStep(name, new, merged, (*merged, *gone))
+            return reason or "its kind is not known"
+    try:
+        column_of(snapshot, segments[0])
+    except SchemaError as error:
+        return str(error)
+    return None
 
 
-def _small(
-    segments: Sequence[IndexSegment],
-    new: frozenset[int],
-    rows: dict[int, int],
-    covered: Callable[[IndexSegment], frozenset[int]],
-) -> tuple[IndexSegment, ...]:
-    """Return the newest segments that are small beside the new rows."""
-    found: list[IndexSegment] = []
-    size = sum(rows[id_] for id_ in new)
-    for segment in reversed(segments):
-        count = sum(rows[id_] for id_ in covered(segment))
-        if count > AT_MOST * size:
-            break
-        if count:
-            found.append(segment)
-        size += count
-    return tuple(found)
-
-
-def _task(snapshot: Snapshot, step: OptimizeStep, memory_bytes: int) -> SegmentTask:
-    segment = step.removed[0] if step.removed else None
-    if segment is None:
-        segment = next(one for one in snapshot.indices() if one.name == step.name)
-    store, folder = snapshot.index_place(segment)
-    spec = SCALAR[kind_of(segment).name].spec(SegmentFiles(store, folder, segment))
-    column = path_of(snapshot.manifest.schema, segment.fields[0])
-    return SegmentTask(snapshot, step.name, column, spec, step.fragments, memory_bytes, step.merged)
-
-
-def path_of(schema: Schema, field_id: int) -> str:
-    """Return the path of a field by its id."""
-
-    def below(fields: Sequence[Field], path: tuple[str, ...]) -> str | None:
-        for one in fields:
-            here = (*path, quote(one.name))
-            found = ".".join(here) if one.id == field_id else below(one.children, here)
-            if found is not None:
-                return found
-        return None
-
-    found = below(schema.fields, ())
-    if found is None:
-        raise InputError(f"the index is on field {field_id}, which the table does not have")
-    return found
+def _task(
+    snapshot: Snapshot, step: OptimizeStep, memory_bytes: int, progress: ProgressCallback | None
+) -> SegmentTask:
+    first = next(one for one in (*step.removed, *snapshot.indices()) if one.name == step.name)
+    store, folder = snapshot.index_place(first)
+    spec = SCALAR[kind_of(first).name].spec(SegmentFiles(store, folder, first))
+    column = column_of(snapshot, first)
+    return SegmentTask(
+        snapshot, step.name, column, spec, step.fragments, memory_bytes, step.merged, progress
+    )

@@ -5,8 +5,8 @@
 3. Where the kind cannot merge, build the segment from the data of all fragments.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lancetable.commit.reuse import load_reuse
 from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import SchemaError
 from lancetable.file.model import file_version
 from lancetable.format.arrays import Mask
 from lancetable.format.manifest import IndexSegment
@@ -22,8 +23,9 @@ from lancetable.format.manifest.names import index_folder
 from lancetable.format.manifest.reuse import FragmentReuse
 from lancetable.format.manifest.roaring import encode_bitmap
 from lancetable.format.rows import OFFSET_BITS
-from lancetable.format.schema.project import resolve
+from lancetable.format.schema.project import path_of, resolve
 from lancetable.format.schema.types import arrow_type, storage_type, without_extensions
+from lancetable.fragment.progress import Progress, ProgressCallback
 from lancetable.fragment.projection import ROW_ADDRESS, ROW_ID
 from lancetable.fragment.readers import Readers
 from lancetable.index.base import ROW, VALUE, Numbers, Source
@@ -31,9 +33,11 @@ from lancetable.index.files import SegmentFiles
 from lancetable.index.registry import SCALAR
 from lancetable.index.sink import new_segment
 from lancetable.index.specs import Spec
+from lancetable.operations.index.describe import covered
 from lancetable.operations.input.write import replaced_version
 from lancetable.operations.rows.move_rows import has_stable_row_ids
 from lancetable.operations.rows.parts import part_of
+from lancetable.operations.run.runner import THREADS, Runner, run_steps
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.scanner import Scan
 
@@ -49,15 +53,12 @@ class SegmentTask:
     fragment_ids: frozenset[int]
     memory_bytes: int
     merged: tuple[IndexSegment, ...] = ()
+    progress: ProgressCallback | None = None
+    """Called with the rows read; it stays behind when the task goes to another process."""
 
-
-def described(
-    segment: IndexSegment, snapshot: Snapshot, reuse: FragmentReuse | None
-) -> frozenset[int]:
-    """Return the fragments of a version that a segment describes."""
-    named = segment.fragment_ids or frozenset()
-    named = named if reuse is None else reuse.covered(named)
-    return named & frozenset(one.id for one in snapshot.manifest.fragments)
+    def __reduce__(self) -> tuple[object, ...]:
+        values = (getattr(self, one.name) for one in fields(self) if one.name != "progress")
+        return type(self), tuple(values)
 
 
 def build_segment(task: SegmentTask) -> IndexSegment:
@@ -78,8 +79,17 @@ def build_segment(task: SegmentTask) -> IndexSegment:
     if made is not None:
         return made
     reuse = load_reuse(task.snapshot, task.snapshot.indices())
-    ids = task.fragment_ids.union(*(described(one, task.snapshot, reuse) for one in task.merged))
+    ids = task.fragment_ids.union(*(covered(one, task.snapshot, reuse) for one in task.merged))
     return _built(replace(task, fragment_ids=ids, merged=()))
+
+
+def build_segments(
+    snapshot: Snapshot, tasks: Sequence[SegmentTask], runner: Runner | None
+) -> list[IndexSegment]:
+    """Write the segments of some tasks; after an error none of their files stays."""
+    return run_steps(
+        runner or THREADS, build_segment, tasks, lambda segment: remove_segment(snapshot, segment)
+    )
 
 
 def remove_segment(snapshot: Snapshot, segment: IndexSegment) -> None:
@@ -107,10 +117,10 @@ def _merged(task: SegmentTask, fresh: IndexSegment | None) -> IndexSegment | Non
     snapshot = task.snapshot
     reuse = load_reuse(snapshot, snapshot.indices())
     readers = Readers(snapshot)
-    sources, covered = [], set(task.fragment_ids)
+    sources, known = [], set(task.fragment_ids)
     for segment in task.merged:
-        ids = described(segment, snapshot, reuse)
-        covered |= ids
+        ids = covered(segment, snapshot, reuse)
+        known |= ids
         sources.append(_source(snapshot, readers, segment, ids, reuse))
     if fresh is not None:
         new = SegmentFiles(snapshot.store, index_folder(fresh.uuid), fresh)
@@ -122,7 +132,7 @@ def _merged(task: SegmentTask, fresh: IndexSegment | None) -> IndexSegment | Non
     if details is None:
         return None
     oldest = min(one.dataset_version for one in task.merged)
-    entry = _entry(replace(task, fragment_ids=frozenset(covered)), sink.uuid, details)
+    entry = _entry(replace(task, fragment_ids=frozenset(known)), sink.uuid, details)
     return entry._replace(files=files, dataset_version=oldest)
 
 
@@ -142,6 +152,21 @@ def _entry(task: SegmentTask, uuid: str, details: bytes) -> IndexSegment:
     )
 
 
+def column_of(snapshot: Snapshot, segment: IndexSegment) -> str:
+    """Return the path of the column that a segment is on.
+
+    Raises:
+        SchemaError: the column was dropped.
+    """
+    found = path_of(snapshot.manifest.schema, segment.fields[0])
+    if found is None:
+        raise SchemaError(
+            f"index {segment.name!r} is on field {segment.fields[0]}, which the table does not "
+            "have any more; drop the index"
+        )
+    return found
+
+
 def column_type(snapshot: Snapshot, column: str) -> pa.DataType:
     """Return the type of the values of a column."""
     return storage_type(arrow_type(resolve(snapshot.manifest.schema, column)[-1]))
@@ -159,13 +184,15 @@ def _rows(task: SegmentTask) -> Iterator[pa.RecordBatch]:
     for batch in Scan(Readers(part_of(snapshot, fragments)), request, options).to_batches():
         values = without_extensions(batch.column(0))
         yield pa.RecordBatch.from_arrays([values, batch.column(1)], [VALUE, ROW])
+        if task.progress is not None:
+            task.progress(Progress(batch.num_rows))
 
 
 def _source(
     snapshot: Snapshot,
     readers: Readers,
     segment: IndexSegment,
-    covered: Iterable[int],
+    known: Iterable[int],
     reuse: FragmentReuse | None,
 ) -> Source:
     """Return an older segment with the present rows of what it describes."""
@@ -174,7 +201,7 @@ def _source(
     row_ids = readers.row_id_index
     holds_ids = row_ids is not None and holds_row_ids(segment)
     writes_ids = row_ids is not None and kind.written(stable_row_ids=True) <= kind.row_ids
-    ids = np.array(sorted(covered), np.uint64)
+    ids = np.array(sorted(known), np.uint64)
 
     def translate(rows: Numbers) -> tuple[Numbers, Mask]:
         if holds_ids and row_ids is not None:

@@ -11,7 +11,8 @@ from lancetable.operations.check.model import Level
 from lancetable.operations.check.repair import plan_repair
 from lancetable.operations.check.run import check
 from lancetable.operations.compact.options import CompactOptions, CompactResult
-from lancetable.operations.compact.run import CompactRun, compact, foreseen, plan_for
+from lancetable.operations.compact.run import compact, foreseen, plan_for
+from lancetable.operations.results import RunOptions
 from lancetable.options import parse_options
 from lancetable.spark.errors import all_coded
 from lancetable.spark.runner import PATIENT, SparkRunner
@@ -54,7 +55,7 @@ class LanceOptimizeBuilder:
 
     def explain(self) -> str:
         """Return what a compaction would do, one line for each group of fragments."""
-        run = CompactRun(SparkRunner(self.spark), PATIENT)
+        run = RunOptions(SparkRunner(self.spark), PATIENT)
         return plan_for(self.open(), self.condition, self.options, run).explain()
 
     def executeCompaction(self) -> "DataFrame":
@@ -66,7 +67,7 @@ class LanceOptimizeBuilder:
         return self._execute(replace(self.options, z_order_by=columns))
 
     def _execute(self, options: CompactOptions) -> "DataFrame":
-        run = CompactRun(SparkRunner(self.spark), PATIENT)
+        run = RunOptions(SparkRunner(self.spark), PATIENT)
         if self.is_dry_run:
             result = foreseen(plan_for(self.open(), self.condition, options, run))
         else:

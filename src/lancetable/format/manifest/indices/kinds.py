@@ -30,6 +30,13 @@ class Kind(NamedTuple):
     is_vector: bool = False
     is_zoned: bool = False
     is_system: bool = False
+    shown: str = ""
+    """The name users see, where it is not ``name``."""
+
+    @property
+    def public_name(self) -> str:
+        """The name that users give and see."""
+        return self.shown or self.name
 
     def written(self, *, stable_row_ids: bool) -> int:
         """Return the version of new segments; that of btrees depends on the row ids."""
@@ -41,7 +48,13 @@ KINDS = {
     for kind in (
         Kind("btree", "/lance.table.BTreeIndexDetails", newest=1, row_ids=0),
         Kind("bitmap", "/lance.table.BitmapIndexDetails", newest=0, row_ids=0),
-        Kind("labellist", "/lance.table.LabelListIndexDetails", newest=1, row_ids=1),
+        Kind(
+            "labellist",
+            "/lance.table.LabelListIndexDetails",
+            newest=1,
+            row_ids=1,
+            shown="label_list",
+        ),
         Kind("ngram", "/lance.table.NGramIndexDetails", newest=0, row_ids=0),
         Kind("zonemap", "/lance.table.ZoneMapIndexDetails", newest=0, is_zoned=True),
         Kind("bloomfilter", "/lance.index.pb.BloomFilterIndexDetails", newest=0, is_zoned=True),
