@@ -7,11 +7,8 @@ base 37, ``0`` counting 1 and ``a`` counting 11. A text that is indexed is in sm
 and letters with marks are written without them, so more texts have a token than show it.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from importlib.resources import files as resources
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +18,7 @@ import pyarrow.types as pt
 
 from lancetable.errors import CorruptError
 from lancetable.expression import Call, Column, Expression, Like, Literal
+from lancetable.expression.analysis.characters import fold
 from lancetable.format.arrays import numbers
 from lancetable.format.manifest.roaring import decode_treemap, encode_treemap
 from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS, RowSet
@@ -159,19 +157,11 @@ def _folded(texts: pa.Array) -> pa.Array:
     """Return texts as small ASCII letters, digits and others; null for null."""
     if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
         return pc.ascii_lower(texts)
-    table = _folding()
     folded = (
-        None if one is None else one.lower().translate(table).lower().encode("ascii", "replace")
+        None if one is None else fold(one.lower()).lower().encode("ascii", "replace")
         for one in texts.to_pylist()
     )
     return pa.array(folded, pa.large_binary())
-
-
-@cache
-def _folding() -> dict[int, str]:
-    """Return what letters with marks become."""
-    text = resources("lancetable.index").joinpath("folding.json").read_text("ascii")
-    return str.maketrans(json.loads(text))
 
 
 def _stored(source: Source) -> Stream:
