@@ -86,6 +86,8 @@ def _declared(key: Hashable) -> tuple[Declared, ...]:
         if rule is not None:
             type_, is_optional = _without_none(hints[one.name])
             found.append(Declared(one.name, type_, is_optional, one.default, rule))
+            if one.default is not MISSING:
+                _settled(found[-1], one.default)  # raises when the default is not valid itself
     return tuple(found)
 
 
@@ -97,6 +99,8 @@ def check_options(options: object) -> None:
     """
     for one in declared(type(options)):
         given = getattr(options, one.name)
+        if given is one.default:  # valid already
+            continue
         settled = _settled(one, given)
         if settled is not given:
             object.__setattr__(options, one.name, settled)
@@ -108,11 +112,12 @@ def parse_options(kind: type[Options], given: Mapping[str, object]) -> Options:
     Raises:
         InputError: there is no such option, or a value is not valid.
     """
-    known = {one.name for one in fields(cast("Any", kind))}
-    for name in given:
-        if name not in known:
-            names = ", ".join(one.name for one in declared(kind))
-            raise InputError(f"there is no option {name!r}; use one of {names}")
+    if given:
+        known = {one.name for one in fields(cast("Any", kind))}
+        for name in given:
+            if name not in known:
+                names = ", ".join(one.name for one in declared(kind))
+                raise InputError(f"there is no option {name!r}; use one of {names}")
     return kind(**given)
 
 

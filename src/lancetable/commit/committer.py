@@ -68,7 +68,7 @@ from lancetable.format.manifest.names import (
 from lancetable.store import TableLocation, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from lancetable.commit.loop.rebase import Rows
     from lancetable.commit.loop.rebase_rewrite import Moves
@@ -259,29 +259,29 @@ class _Commit:
             return []
 
         def look() -> list[int]:
-            found = self._newer(self.base)
-            if self.base.version and not self.options.detached:
-                check_base(self.base)
+            if self._is_alone():
+                return []
+            found = newer_versions(self.base)
+            check_base(self.base)
             return found
 
-        steps: list[Callable[[], list[int]]] = [look]
-        if self.base.store.width > 1:
-            steps.append(record)
-        found: list[list[int]] = spread(lambda step: step(), steps, len(steps))
+        if self.base.store.width == 1:
+            return look()
+        found: list[list[int]] = spread(lambda step: step(), (look, record), 2)
         return found[0]
 
-    def _newer(self, tip: Snapshot) -> list[int]:
-        """Return the versions that others made after one."""
-        if not self.base.version or self.options.detached:
-            return []
-        return newer_versions(tip)
+    def _is_alone(self) -> bool:
+        """Say whether no other version matters: this one is the first, or outside the history."""
+        return not self.base.version or self.options.detached
 
     def _newer_tips(self, tip: Tip, winner: bytes | None) -> "Iterator[Tip]":
         """Yield the versions after one; ``winner`` is the manifest of the next one, if known."""
-        if winner is not None and self.base.version and not self.options.detached:
+        if self._is_alone():
+            return
+        if winner is not None:
             tip = load_next(tip.snapshot, tip.snapshot.version + 1, winner)
             yield tip
-        yield from load_all(tip, self._newer(tip.snapshot))
+        yield from load_all(tip, newer_versions(tip.snapshot))
 
     def _judged(self, mine: Transaction, tip: Tip) -> tuple[Transaction, frozenset[int]]:
         """Return the transaction rebased on a version, and the fragments to merge."""

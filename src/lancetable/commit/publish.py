@@ -111,6 +111,9 @@ def refresh_hint(store: Store, version: int) -> None:
 
 def discard(store: Store, paths: Iterable[str]) -> None:
     """Remove files that nothing refers to; what cannot be removed is left for a cleanup."""
+    unused = list(paths)
+    if not unused:
+        return
 
     def remove(path: str) -> None:
         with contextlib.suppress(LanceTableError):
@@ -118,7 +121,7 @@ def discard(store: Store, paths: Iterable[str]) -> None:
 
     # The version may be committed already, so no error may pass for a failed commit.
     with contextlib.suppress(Exception):
-        spread(remove, paths, store.width)
+        spread(remove, unused, store.width)
 
 
 @cache

@@ -145,24 +145,21 @@ class Confined:
     the table.
     """
 
-    __slots__ = ("_allowed", "_below", "_checked", "_root")
+    __slots__ = ("_allowed", "_below", "_root", "passed")
 
     def __init__(self, root: str, below: str = "", allowed: Paths | None = None) -> None:
         self._root = root
         self._below = below
         self._allowed = allowed
-        self._checked: set[str] = set()
+        self.passed: set[str] = set()
+        """Folders that passed the check; they may have been replaced since."""
 
-    def check(self, folder: str, *, anew: bool = False) -> None:
+    def check(self, folder: str) -> None:
         """Check that the path of a folder has no links except to allowed places.
-
-        ``anew`` repeats the check for a folder that passed, as it may have been replaced since.
 
         Raises:
             InputError: a part of its path is a link to a place that is not allowed by name.
         """
-        if not anew and folder in self._checked:
-            return
         path = self._root
         for part in f"{self._below}/{folder}".split("/"):
             if not part:
@@ -175,7 +172,7 @@ class Confined:
                 return
             if stat.S_ISLNK(status.st_mode):
                 self.target(path)
-        self._checked.add(folder)
+        self.passed.add(folder)
 
     def target(self, link: str) -> str:
         """Return the target of a link.

@@ -78,7 +78,9 @@ class LocalStore:
         Raises:
             InputError: its folder is reached through a link to a place that is not allowed.
         """
-        self._confined.check(path.rpartition("/")[0], anew=anew)
+        folder = path.rpartition("/")[0]
+        if anew or folder not in self._confined.passed:
+            self._confined.check(folder)
         return f"{self.root}/{path}" if path else self.root
 
     def open(self, path: str, *, size: int | None = None) -> ReadableFile:
@@ -147,8 +149,9 @@ class LocalStore:
         pending = [prefix.strip("/")]
         while pending:
             folder = pending.pop()
-            self._confined.check(folder)
-            full = self.full(folder)
+            if folder not in self._confined.passed:
+                self._confined.check(folder)
+            full = f"{self.root}/{folder}" if folder else self.root
             try:
                 entries = os.scandir(full)
             except (FileNotFoundError, NotADirectoryError):

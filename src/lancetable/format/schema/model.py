@@ -6,6 +6,7 @@ key is recorded in the metadata of its fields.
 """
 
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 EXTENSION_NAME = "ARROW:extension:name"
@@ -23,6 +24,7 @@ JSON_EXTENSION = "lance.json"
 BFLOAT16 = "lance.bfloat16"
 
 NO_METADATA: Mapping[str, str] = {}
+_ID = attrgetter("id")
 
 
 class DictionaryPage(NamedTuple):
@@ -50,7 +52,7 @@ class Field(NamedTuple):
     """``None``: not part of the key; 0: part of it without a position; else counted from 1."""
 
     def __hash__(self) -> int:
-        return hash((self.name, self.id, self.logical_type, self.nullable, self.children))
+        return hash((self.id, self.name, self.logical_type))  # a mapping has no hash
 
     @property
     def is_blob(self) -> bool:
@@ -97,7 +99,7 @@ class Schema(NamedTuple):
     metadata: Mapping[str, str] = NO_METADATA
 
     def __hash__(self) -> int:
-        return hash(self.fields)  # a mapping has no hash
+        return hash(tuple(map(_ID, self.fields)))
 
     def walk(self) -> Iterator[Field]:
         """Yield every field of the tree, parents first."""

@@ -163,8 +163,7 @@ def _unknown(path: str, step: str, found: Iterable[Field], level: Sequence[Field
 def project_ids(schema: Schema, ids: Collection[int]) -> Schema:
     """Return the schema with only the columns of the given ids, and the parents they need."""
     chosen = ids if isinstance(ids, (set, frozenset)) else frozenset(ids)
-    pruned = (_prune_stored(field, chosen) for field in schema.fields)
-    return Schema(tuple(field for field in pruned if field is not None), schema.metadata)
+    return Schema(_stored(schema.fields, chosen), schema.metadata)
 
 
 def _prune(field: Field, ids: Collection[int]) -> Field | None:
@@ -175,23 +174,27 @@ def _prune(field: Field, ids: Collection[int]) -> Field | None:
     return field._replace(children=children) if children else None
 
 
-def _prune_stored(field: Field, ids: Collection[int]) -> Field | None:
+def _stored(fields: Iterable[Field], ids: Collection[int]) -> tuple[Field, ...]:
     """Keep the leaves with these ids; only a field stored as one column counts as its own leaf."""
-    if not field.children or field.is_blob_v2 or field.is_packed:
-        if field.id in ids or any(below.id in ids for below in field.walk()):
-            return field
-        return None
-    children = tuple(
-        kept for child in field.children if (kept := _prune_stored(child, ids)) is not None
-    )
-    if not children:
-        return None
-    whole = len(children) == len(field.children) and all(map(is_, children, field.children))
-    return field if whole or field.logical_type == "map" else field._replace(children=children)
+    kept = []
+    for field in fields:
+        if not field.children:
+            if field.id in ids:
+                kept.append(field)
+        elif field.is_blob_v2 or field.is_packed:
+            if any(below.id in ids for below in field.walk()):
+                kept.append(field)
+        elif children := _stored(field.children, ids):
+            whole = len(children) == len(field.children) and all(map(is_, children, field.children))
+            is_kept = whole or field.logical_type == "map"
+            kept.append(field if is_kept else field._replace(children=children))
+    return tuple(kept)
 
 
 def with_payloads(field: Field) -> Field:
     """Return the field as it looks when blobs are read: plain binary columns."""
+    if not field.children and not field.metadata and not field.extension_name:
+        return field
     if field.is_blob:
         hidden = (BLOB_KEY, EXTENSION_NAME, EXTENSION_METADATA)
         metadata = {key: text for key, text in field.metadata.items() if key not in hidden}

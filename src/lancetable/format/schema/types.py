@@ -111,6 +111,8 @@ def arrow_field(field: Field) -> pa.Field:
     """Return the field with its name, storage type, nullability and metadata."""
     type_ = arrow_type(field)
     nullable = field.nullable or pa.types.is_null(type_)
+    if not (field.metadata or field.extension_name or field.is_json):
+        return pa.field(field.name, type_, nullable)
     return pa.field(field.name, type_, nullable, _stored_bytes(_arrow_metadata(field)))
 
 
