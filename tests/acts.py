@@ -124,6 +124,9 @@ ACTS: dict[str, Act] = {
         "Rewrite f0", lambda t, c: t.compact(where="id < 20", sort_by=["y"], commit=c)
     ),
     "replace": Act("DataReplacement f0 y", lambda t, c: t.columns.replace({"w": "id"}, commit=c)),
+    "index": Act(
+        "CreateIndex id f0-2", lambda t, c: t.indices.create("x", "btree", replace=True, commit=c)
+    ),
 }
 
 

@@ -58,7 +58,7 @@ THEIRS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "cast": ("Merge pres", lambda d: d.alter_columns({"path": "x", "data_type": pa.int64()})),
     "drop": ("Project pres", lambda d: d.drop_columns(["y"])),
     "rename": ("Project pres", lambda d: d.alter_columns({"path": "y", "name": "z"})),
-    "index": ("CreateIndex id f0-2", lambda d: d.create_scalar_index("id", "BTREE")),
+    "index": ("CreateIndex id f0-2", lambda d: d.create_scalar_index("x", "BTREE")),
     "compact": ("Rewrite f0", lambda d: d.optimize.compact_files()),
     "config k": ("UpdateConfig k", lambda d: d.update_config({"k": "1"})),
 }
@@ -135,8 +135,17 @@ def complaints(path: Path) -> list[str]:
         dataset.validate()
     except Exception as error:
         return [f"is not valid: {str(error)[:300]}"]
-    ours = lt.open_table(path).scan().to_arrow().to_pylist()
-    return [] if ours == dataset.to_table().to_pylist() else ["has other rows for pylance"]
+    table = lt.open_table(path)
+    rows = table.scan().to_arrow().to_pylist()
+    texts = [] if rows == dataset.to_table().to_pylist() else ["has other rows for pylance"]
+    if table.indices.list() and "x" in table.schema.names:
+        for x in {row["x"] for row in rows[::4]}:
+            found = table.scan(where=f"x = {x}").to_arrow().to_pylist()
+            if found != [row for row in rows if row["x"] == x]:
+                texts.append(f"has other rows where x is {x} through an index")
+            if found != dataset.to_table(filter=f"x = {x}").to_pylist():
+                texts.append(f"has other rows for pylance where x is {x}")
+    return texts
 
 
 def _linked(source: str, target: str) -> str:

@@ -158,3 +158,25 @@ def test_bad_input_changes_nothing(tmp_path):
     assert table.version == 2
     table.indices.create("x", lt.Bitmap(), replace=True)
     assert table.indices["x_idx"].kind == "bitmap"
+
+
+@pytest.mark.parametrize("gone", ["dropped", "replaced"])
+def test_their_index_on_a_column_that_is_gone_is_left_alone(tmp_path, gone):
+    path = str(tmp_path / "t")
+    table = lt.create_table(path, rows(0, 300), max_rows_per_file=100)
+    theirs = lance.dataset(path)
+    if gone == "dropped":
+        table.columns.drop(["x"])
+    else:
+        table.columns.cast("x", pa.int64())
+    theirs.create_scalar_index("x", "BTREE")
+    table = lt.open_table(path)
+    table.append(table.scan(limit=10).to_arrow())
+    assert "dropped or replaced" in str(table.indices["x_idx"].unusable)
+    for mode in ("auto", "rebuild"):
+        (step,) = table.indices.optimize(mode=mode).steps
+        assert "dropped or replaced" in step.reason
+    assert table.compact(indices="remap").fragments_removed > 1
+    assert table.count() == lance.dataset(path).count_rows() == 310
+    table.indices.drop("x_idx")
+    assert table.maintenance.check(all_versions=False).is_ok

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from lancetable.errors import CorruptError
 from lancetable.format.manifest.indices.kinds import is_known, is_system, kind_of
 from lancetable.format.manifest.model import IndexSegment
+from lancetable.format.schema.model import Schema
 from lancetable.index.base import IndexKind, ScalarIndex
 from lancetable.index.files import SegmentFiles
 from lancetable.index.scalar.bitmap import BitmapKind, LabelListKind
@@ -38,8 +39,13 @@ SCALAR: Mapping[str, IndexKind] = {
 KEPT_SEGMENTS = 64
 
 
-def unusable(segment: IndexSegment) -> str | None:
-    """Return why a segment cannot answer predicates; None when it can."""
+def unusable(  # noqa: PLR0911 - one for each reason
+    segment: IndexSegment, schema: Schema | None = None
+) -> str | None:
+    """Return why a segment cannot answer predicates; None when it can.
+
+    With a schema, its column must exist: other libraries may index a column that was just dropped.
+    """
     kind = kind_of(segment)
     if is_system(segment):
         return "it is a system index"
@@ -49,6 +55,8 @@ def unusable(segment: IndexSegment) -> str | None:
         return f"version {segment.index_version} of kind {kind.name!r} is not known"
     if len(segment.fields) != 1:
         return f"it has {len(segment.fields)} fields, expected 1"
+    if schema is not None and all(field.id != segment.fields[0] for field in schema.walk()):
+        return "its column was dropped or replaced; drop the index"
     if not segment.fragment_bitmap:
         return "it does not record which fragments it describes"
     return _unusable_target(segment) if kind.name == JsonPathKind.name else None

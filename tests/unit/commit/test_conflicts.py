@@ -142,6 +142,8 @@ STRONGER = {
     ("Project", "UpdateConfig schema"): "retry",
     ("Project pres", "UpdateConfig field"): "retry",
     ("Project pres", "UpdateConfig schema"): "retry",
+    # And it lets an index on a column that is gone.
+    ("CreateIndex y f0", "Project pres"): "retry",
 }
 
 
@@ -295,6 +297,14 @@ def test_an_index_gives_up_fragments_whose_values_changed():
     assert isinstance(verdict.operation, CreateIndex)
     covered = [set(one.fragment_ids or ()) for one in verdict.operation.new_indices]
     assert covered == [{1}, {0, 1}]
+
+
+def test_an_index_on_a_column_that_is_gone_conflicts():
+    index = OPERATIONS["CreateIndex y f0"]
+    for schema, expected in ((Schema((ID, X)), "retry"), (SCHEMA, "ok")):
+        assert outcome(index, Merge((fragment(0),), schema)) == expected
+        assert outcome(index, Project(schema, preserves_nullability=True)) == expected
+    assert outcome(CreateIndex((), index.new_indices), OPERATIONS["Project pres"]) == "ok"
 
 
 @pytest.mark.parametrize(

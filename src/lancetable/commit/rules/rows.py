@@ -31,7 +31,9 @@ from lancetable.commit.transaction import (
     DataReplacement,
     ExactKeys,
     KeyFilter,
+    Merge,
     Operation,
+    Project,
     Rewrite,
     Update,
     UpdateBases,
@@ -96,7 +98,9 @@ def _may_meet(own: BloomFilter, other: BloomFilter) -> bool:
     return any(all(words) for words in _BLOCK.iter_unpack(shared))
 
 
-def for_index(own: CreateIndex, other: Operation) -> Verdict:
+def for_index(  # noqa: PLR0911 - one branch for each operation
+    own: CreateIndex, other: Operation
+) -> Verdict:
     """Judge new and removed index segments."""
     match other:
         case CreateIndex():
@@ -114,6 +118,10 @@ def for_index(own: CreateIndex, other: Operation) -> Verdict:
             fields = other.field_ids
             stale = any(fields.intersection(segment.fields) for segment in own.new_indices)
             return first((stale, retry("another writer replaced values of the indexed column")))
+        case Merge(schema=schema) | Project(schema=schema):
+            known = {field.id for field in schema.walk()}
+            lost = any(not known.issuperset(segment.fields) for segment in own.new_indices)
+            return first((lost, retry("another writer dropped or replaced the indexed column")))
         case UpdateMemWalState():
             return retry(LOG.reason) if MEM_WAL in own.index_names else LOG
         case _:

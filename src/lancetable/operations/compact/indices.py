@@ -124,7 +124,7 @@ def remap_segments(
     try:
         for segment in segments:
             is_kept = is_system(segment) or (is_stable and holds_row_ids(segment))
-            if is_kept or unusable(segment) is not None:
+            if is_kept or unusable(segment, snapshot.manifest.schema) is not None:
                 continue
             covered = segment.fragment_ids or frozenset()
             if ids.isdisjoint(covered if reuse is None else reuse.covered(covered)):

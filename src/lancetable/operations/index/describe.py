@@ -104,7 +104,8 @@ def describe_segments(snapshot: Snapshot) -> list[SegmentInfo]:
         fault = str(error)
     rows, found = _rows(snapshot), []
     for segment in segments:
-        reason = unusable(segment) if is_system(segment) else fault or unusable(segment)
+        reason = unusable(segment, snapshot.manifest.schema)
+        reason = reason if is_system(segment) else fault or reason
         ids = frozenset[int]() if fault else covered(segment, snapshot, reuse)
         kind, schema = kind_of(segment), snapshot.manifest.schema
         found.append(

@@ -20,7 +20,6 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from lancetable.commit.reuse import load_reuse
 from lancetable.commit.snapshot import Snapshot
-from lancetable.errors import SchemaError
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import is_system, kind_of
 from lancetable.fragment.counts import live_rows
@@ -283,13 +282,9 @@ def _many(count: int, noun: str) -> str:
 def _refused(snapshot: Snapshot, segments: Sequence[IndexSegment]) -> str | None:
     """Return why an index cannot be optimized."""
     for segment in segments:
-        reason = unusable(segment)
+        reason = unusable(segment, snapshot.manifest.schema)
         if reason is not None or kind_of(segment).name not in SCALAR:
             return reason or "its kind is not known"
-    try:
-        column_of(snapshot, segments[0])
-    except SchemaError as error:
-        return str(error)
     return None
 
 
