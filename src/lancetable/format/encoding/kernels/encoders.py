@@ -61,6 +61,11 @@ SIGNATURES: dict[str, Signature] = {
     "lt_split_words": (N, (P, P, N, P, N, P, P, P, P)),
     "lt_number_words": (N, (P, P, P, N, P, N, P, P, N, P, P)),
     "lt_enter_words": (None, (P, P, N, P, N)),
+    # Postings of full-text indices.
+    "lt_postings": (N, (P, P, N, N, N, N, P, P)),
+    "lt_positions": (N, (P, P, N, N, P, P)),
+    "lt_position_items": (N, (P, P, P, N, P, P)),
+    "lt_block_maxima": (None, (P, P, N, P, N, P)),
 }
 
 
