@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lancetable.errors import CorruptError
-from lancetable.format.encoding.kernels import postings
+from lancetable.format.encoding.kernels import compiled, postings
 from lancetable.format.encoding.kernels.postings import Pieces, PostingFormat
 from tests.postings import blocks_of, items_of, pieces, stream_of
 
@@ -21,7 +21,7 @@ COUNTS = st.sampled_from([0, 1, 2, 127, 128, 129, 255, 256, 257, 700])
 def kernels(request, monkeypatch):
     if request.param == "numpy":
         monkeypatch.setattr(postings, "DLL", None)
-    elif postings.DLL is None:
+    elif compiled.DLL is None:
         pytest.skip("there are no compiled kernels")
 
 

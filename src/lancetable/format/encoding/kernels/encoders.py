@@ -66,6 +66,12 @@ SIGNATURES: dict[str, Signature] = {
     "lt_positions": (N, (P, P, N, N, P, P)),
     "lt_position_items": (N, (P, P, P, N, P, P)),
     "lt_block_maxima": (None, (P, P, N, P, N, P)),
+    "lt_rank_cursor": (N, ()),
+    "lt_rank": (N, (P, N, P, N, N, N, P, N, P, N, P, P)),
+    "lt_token_frame": (N, ()),
+    "lt_token_find": (N, (P, N, P, N)),
+    "lt_token_list": (N, (P, N, N, N, P, N, P, P, N, P)),
+    "lt_token_near": (N, (P, N, N, N, P, N, P, P, N, P, P, N, N, N, P)),
 }
 
 

@@ -293,7 +293,7 @@ def _add_up(steps: Words, counts: Integers) -> npt.NDArray[np.uint64]:
     """Return positions of documents from differences."""
     sums = np.cumsum(steps, dtype=np.uint64)
     before = np.concatenate([np.zeros(1, np.uint64), sums])[np.cumsum(counts) - counts]
-    found = sums - np.repeat(before, counts)
+    found: npt.NDArray[np.uint64] = sums - np.repeat(before, counts)
     if len(found) and int(found.max()) >> 32:
         raise CorruptError("a position of a token is too large")
     return found

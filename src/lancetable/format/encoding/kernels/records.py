@@ -63,6 +63,24 @@ class PairRecord(ctypes.Structure):
     _fields_ = _words("value", "place")
 
 
+class CorpusRecord(ctypes.Structure):
+    """The documents of a partition of a full-text index; ``scale`` is a float."""
+
+    _fields_ = [
+        *_words("norms", "rows", "allowed", "documents", "ascending"),
+        ("scale", ctypes.c_double),
+    ]
+
+
+class ListRecord(ctypes.Structure):
+    """The documents that have a word of a query; ``weight`` is a float."""
+
+    _fields_ = [
+        *_words("ids", "frequencies", "maxima", "count", "positions", "starts", "gap"),
+        ("weight", ctypes.c_double),
+    ]
+
+
 class ArrowArrayRecord(ctypes.Structure):
     """An array of Arrow's C data interface."""
 
@@ -82,6 +100,8 @@ RECORDS: dict[str, type[ctypes.Structure]] = {
     "scan_t": ScanRecord,
     "test_t": ComparisonRecord,
     "pair_t": PairRecord,
+    "corpus_t": CorpusRecord,
+    "list_t": ListRecord,
     "arrow_array_t": ArrowArrayRecord,
 }
 """All records by their names in C, in the order in which the library lists their sizes."""

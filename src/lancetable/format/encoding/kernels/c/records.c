@@ -9,4 +9,5 @@ int64_t lt_abi(void) { return 13; }
 extern const int64_t lt_record_sizes[];
 const int64_t lt_record_sizes[] = {
     sizeof(page_t), sizeof(slot_t), sizeof(column_t),      sizeof(take_t), sizeof(scan_t),
-    sizeof(test_t), sizeof(pair_t), sizeof(arrow_array_t), 0};
+    sizeof(test_t), sizeof(pair_t), sizeof(corpus_t),        sizeof(list_t), sizeof(arrow_array_t),
+    0};

@@ -147,6 +147,37 @@ typedef struct {
 WORD(pair_t, value, 0); WORD(pair_t, place, 1);
 WORDS(pair_t, 2);
 
+/* The documents of a partition of a full-text index. */
+typedef struct {
+  const float *norms;     /* what their lengths add to frequencies */
+  const uint64_t *rows;
+  const uint8_t *allowed; /* 1 for those that may be found; NULL when all may */
+  int64_t documents;
+  int64_t ascending; /* their rows ascend */
+  double scale;      /* how much larger shares are than the maxima say, at most */
+} corpus_t;
+
+WORD(corpus_t, norms, 0); WORD(corpus_t, rows, 1); WORD(corpus_t, allowed, 2);
+WORD(corpus_t, documents, 3); WORD(corpus_t, ascending, 4); WORD(corpus_t, scale, 5);
+WORDS(corpus_t, 6);
+
+/* The documents that have a word of a query. */
+typedef struct {
+  const uint32_t *ids;
+  const uint32_t *frequencies;
+  const double *maxima; /* the largest share of each 128 documents */
+  int64_t count;
+  const uint32_t *positions;
+  const int64_t *starts; /* the first position of each document */
+  int64_t gap;           /* the distance from the word before in the query */
+  double weight;
+} list_t;
+
+WORD(list_t, ids, 0); WORD(list_t, frequencies, 1); WORD(list_t, maxima, 2);
+WORD(list_t, count, 3); WORD(list_t, positions, 4); WORD(list_t, starts, 5);
+WORD(list_t, gap, 6); WORD(list_t, weight, 7);
+WORDS(list_t, 8);
+
 /* The array of Arrow's C data interface. */
 typedef struct arrow_array {
   int64_t length, null_count, offset, n_buffers, n_children;
