@@ -9,7 +9,7 @@ bits      meaning of an address
 """
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -112,6 +112,47 @@ class RowSet:
         import numpy as np  # noqa: PLC0415
 
         return np.frombuffer(self._rows.to_array(), np.uint64)
+
+    def at_most(self) -> "RowSet":
+        """Return the set as one that may contain rows that do not match."""
+        return RowSet(self._rows, is_exact=False)
+
+    def within(self, fragments: Iterable[int]) -> "RowSet":
+        """Return the rows of some fragments, given by their ids."""
+        wanted = frozenset(fragments)
+        spans = list(self._spans())
+        if all(id_ in wanted for id_, _, _ in spans):
+            return self
+        kept = type(self._rows)()
+        for id_, first, last in spans:
+            if id_ in wanted:
+                kept |= self._rows[first:last]
+        return RowSet(kept, self.is_exact)
+
+    def _spans(self) -> "Iterator[tuple[int, int, int]]":
+        """Yield each fragment that has rows, and where they begin and end among all rows."""
+        first, count = 0, len(self._rows)
+        while first < count:
+            id_ = self._rows[first] >> OFFSET_BITS
+            last = self._rows.rank(id_ << OFFSET_BITS | MAX_OFFSET)
+            yield id_, first, last
+            first = last
+
+    def by_fragment(self) -> "dict[int, npt.NDArray[np.int64]]":
+        """Return the offsets of the rows of each fragment that has some, in ascending order."""
+        import numpy as np  # noqa: PLC0415
+
+        rows = self.addresses()
+        if not len(rows):
+            return {}
+        offsets = (rows & np.uint64(MAX_OFFSET)).astype(np.int64)
+        first, last = int(rows[0]) >> OFFSET_BITS, int(rows[-1]) >> OFFSET_BITS
+        if first == last:
+            return {first: offsets}
+        ids = rows >> np.uint64(OFFSET_BITS)
+        edges = np.flatnonzero(ids[1:] != ids[:-1]) + 1
+        firsts = [0, *edges.tolist()]
+        return dict(zip(ids[firsts].tolist(), np.split(offsets, edges), strict=True))
 
     def of_fragment(self, fragment_id: int) -> "npt.NDArray[np.int64]":
         """Return the offsets of the rows of one fragment, in ascending order."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.format.arrays import Mask
@@ -33,6 +34,15 @@ class Zones:
     def covered(self, fragments: frozenset[int]) -> frozenset[int]:
         """Return the fragments that have zones."""
         return fragments & self._fragments
+
+    def counted(self, rows: Numbers) -> npt.NDArray[np.int64]:
+        """Return how many of some rows each zone has; -1 when one of them is in no zone."""
+        order = np.argsort(self._starts)
+        places = np.searchsorted(self._starts[order], rows, side="right") - 1
+        zones = order[np.maximum(places, 0)]
+        if len(rows) and ((places < 0) | (rows >= self._stops[zones])).any():
+            return np.full(len(order), -1)
+        return np.bincount(zones, minlength=len(order))
 
     def rows(self, zones: Mask) -> RowSet:
         """Return the rows of some zones, which may match."""
@@ -97,14 +107,18 @@ def moved_nulls(sources: Sequence[Source], name: str) -> list[Numbers] | None:
     """Return the rows with nulls of some segments; None when one does not record them."""
     found = []
     for source in sources:
-        number = source.files.metadata(name).get("null_bitmap", "")
-        data = source.files.global_buffer(name, int(number)) if number.isdecimal() else None
-        known = None if data is None else decode_row_map(data)
+        known = stored_nulls(source.files, name)
         if known is None:
             return None
         rows, is_kept = source.translate(known)
         found.append(rows[is_kept])
     return found
+
+
+def stored_nulls(files: SegmentFiles, name: str) -> Numbers | None:
+    """Return the rows with nulls of a segment; None when it does not record them."""
+    number = files.metadata(name).get("null_bitmap", "")
+    return decode_row_map(files.global_buffer(name, int(number))) if number.isdecimal() else None
 
 
 def varint(number: int) -> bytes:

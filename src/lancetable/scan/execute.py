@@ -8,10 +8,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from lancetable.errors import LimitError
-from lancetable.format.arrays import Offsets
 from lancetable.fragment.readers import Readers
 from lancetable.scan.plan import ScanPlan, Window, windows
 from lancetable.scan.prefetch import Crew
@@ -20,6 +19,9 @@ from lancetable.scan.result import Piece, cut
 from lancetable.scan.row_size import Pace, measured
 from lancetable.scan.small_fragments import count_together, read_together, small_groups
 from lancetable.scan.window import count_parts, read_parts, read_window
+
+if TYPE_CHECKING:
+    from lancetable.scan.named_rows import Named
 
 R = TypeVar("R")
 
@@ -42,14 +44,6 @@ RELEASE_FROM_BYTES = 4 * MiB
 """Files above this are closed behind a stream, or their mapped bytes would add up."""
 
 
-class Narrowing(Protocol):
-    """The rows that indices name."""
-
-    def offsets(self, position: int) -> Offsets | None:
-        """Return the rows to read of the fragment at a position; None to scan all of it."""
-        ...
-
-
 class Job(NamedTuple):
     """Windows that one thread reads in a row, and about how many bytes they decode to."""
 
@@ -69,13 +63,13 @@ def run(
     readers: Readers,
     options: ScanOptions,
     *,
-    narrowing: Narrowing | None = None,
+    named: "Named | None" = None,
     is_stream: bool = False,
     on_long: Callable[[], None] | None = None,
 ) -> Iterator[Piece]:
     """Yield the rows of the result in order, none decoded long before it is asked for.
 
-    ``narrowing`` is what indices answered to the predicate.
+    ``named`` are the rows that indices name; the plan has no predicate when these are all.
 
     ``on_long`` is called first when files will be needed after the first rows were given out.
     """
@@ -84,10 +78,9 @@ def run(
         least = max(WHOLE_WINDOW_BYTES, columns * WHOLE_COLUMN_BYTES)
         options = replace(options, batch_bytes=max(options.batch_bytes, least))
     pace = measured((plan.early, plan.late), readers.source)
-    ahead = _ahead(plan, readers, options, is_stream=is_stream)
-    every = _windows(plan, readers, options, pace)
-    if narrowing is not None:
-        every = _narrowed(every, narrowing, pace.rows(options.batch_bytes))
+    is_searched = plan.where is not None or named is not None
+    ahead = _ahead(plan, readers, options, is_stream=is_stream, is_searched=is_searched)
+    every = _windows(plan, readers, options, pace, named)
     jobs = _jobs(every, pace, ahead.width)
     if on_long is not None:
         jobs = _announced(jobs, on_long)
@@ -95,17 +88,22 @@ def run(
     with closing(results):
         done = chain.from_iterable(results)
         pieces = _released(readers, done) if is_stream else (each.piece for each in done)
-        yield from pieces if plan.where is None else _limited(plan, pieces)
+        yield from _limited(plan, pieces) if is_searched else pieces
 
 
 def count(
-    plan: ScanPlan, readers: Readers, options: ScanOptions, narrowing: Narrowing | None = None
+    plan: ScanPlan, readers: Readers, options: ScanOptions, named: "Named | None" = None
 ) -> int:
-    """Return the number of rows that pass the predicate, limit and offset left aside."""
+    """Return the number of rows that pass the predicate, limit and offset left aside.
+
+    ``named`` are the rows that indices name, without those that are counted already.
+    """
     pace = measured((plan.early,), readers.source)
-    every = _every_window(readers, options, pace)
-    if narrowing is not None:
-        every = _narrowed(every, narrowing, pace.rows(options.batch_bytes))
+    of_fragments = partial(_every_window, readers=readers, options=options, pace=pace)
+    if named is None:
+        every = of_fragments(range(len(readers)))
+    else:
+        every = named.windows(of_fragments, pace.rows(options.batch_bytes))
     work = partial(_count, plan, readers)
     width = readers.source.store.width
     ahead = _Ahead(_threads(readers, options), options.memory_bytes, width=width)
@@ -120,30 +118,32 @@ def _read(plan: ScanPlan, readers: Readers, pace: Pace, job: Job) -> Iterable[Do
         return (
             Done(*part)
             for window in job.windows
-            for part in read_parts(plan, readers, window, pace)
+            for part in read_parts(window.plan or plan, readers, window, pace)
         )
 
 
 def _read_at_once(plan: ScanPlan, readers: Readers, pace: Pace, job: Job) -> list[Done]:
     done: list[Done] = []
     for group in small_groups(job.windows):
-        together = read_together(plan, readers, group)
+        own = group[0].plan or plan
+        together = read_together(own, readers, group)
         if together is not None:
             done.append(Done(group[-1], together))
         else:
-            done += [Done(window, read_window(plan, readers, window, pace)) for window in group]
+            done += [Done(window, read_window(own, readers, window, pace)) for window in group]
     return done
 
 
 def _count(plan: ScanPlan, readers: Readers, job: Job) -> int:
     found = 0
     for group in small_groups(job.windows):
+        own = group[0].plan or plan
         try:
-            together = count_together(plan, readers, group)
+            together = count_together(own, readers, group)
         except LimitError:
             together = None
         if together is None:
-            together = sum(count_parts(plan, readers, window) for window in group)
+            together = sum(count_parts(own, readers, window) for window in group)
         found += together
     return found
 
@@ -184,33 +184,23 @@ def _release(readers: Readers, position: int) -> None:
 
 
 def _windows(
-    plan: ScanPlan, readers: Readers, options: ScanOptions, pace: Pace
+    plan: ScanPlan, readers: Readers, options: ScanOptions, pace: Pace, named: "Named | None"
 ) -> Iterator[Window]:
-    if plan.where is not None:
-        if plan.limit is None:
-            return _every_window(readers, options, pace)
-        return _growing_windows(readers, options, pace)
-    if plan.limit is None and not plan.offset:
-        return _every_window(readers, options, pace)
-    return _limited_windows(plan, readers, options, pace)
+    every: Callable[[Iterable[int]], Iterator[Window]]
+    every = partial(_every_window, readers=readers, options=options, pace=pace)
+    if named is None and plan.where is None and (plan.limit is not None or plan.offset):
+        return _limited_windows(plan, readers, options, pace)
+    if plan.where is not None and plan.limit is not None:
+        every = _GrowingWindows(readers, options, pace)
+    if named is None:
+        return every(range(len(readers)))
+    return named.windows(every, pace.rows(options.batch_bytes))
 
 
-def _narrowed(every: Iterable[Window], narrowing: Narrowing, step: int) -> Iterator[Window]:
-    """Yield windows of the rows that indices name in place of whole fragments they describe."""
-    position, offsets = -1, None
-    for window in every:
-        if window.fragment != position:
-            position, offsets = window.fragment, narrowing.offsets(window.fragment)
-            if offsets is not None:
-                for first in range(0, len(offsets), step):
-                    part = offsets[first : first + step]
-                    yield Window(position, int(part[0]), int(part[-1]) + 1, part)
-        if offsets is None:
-            yield window
-
-
-def _every_window(readers: Readers, options: ScanOptions, pace: Pace) -> Iterator[Window]:
-    for position in range(len(readers)):
+def _every_window(
+    positions: Iterable[int], readers: Readers, options: ScanOptions, pace: Pace
+) -> Iterator[Window]:
+    for position in positions:
         rows = readers[position].opened.rows
         step = pace.rows(options.batch_bytes)
         if 0 < rows <= step:
@@ -219,14 +209,23 @@ def _every_window(readers: Readers, options: ScanOptions, pace: Pace) -> Iterato
             yield from windows(position, 0, rows, step)
 
 
-def _growing_windows(readers: Readers, options: ScanOptions, pace: Pace) -> Iterator[Window]:
-    step = FIRST_SEARCH_ROWS
-    for position in range(len(readers)):
-        start, rows = 0, readers[position].opened.rows
-        while start < rows:
-            stop = min(start + min(step, pace.rows(options.batch_bytes)), rows)
-            yield Window(position, start, stop)
-            start, step = stop, step * 4
+class _GrowingWindows:
+    """Windows that begin small, for when a few rows are wanted."""
+
+    def __init__(self, readers: Readers, options: ScanOptions, pace: Pace) -> None:
+        self._readers = readers
+        self._options = options
+        self._pace = pace
+        self._step = FIRST_SEARCH_ROWS
+
+    def __call__(self, positions: Iterable[int]) -> Iterator[Window]:
+        for position in positions:
+            start, rows = 0, self._readers[position].opened.rows
+            while start < rows:
+                step = min(self._step, self._pace.rows(self._options.batch_bytes))
+                stop = min(start + step, rows)
+                yield Window(position, start, stop)
+                start, self._step = stop, self._step * 4
 
 
 def _limited_windows(
@@ -258,9 +257,7 @@ def _jobs(every: Iterable[Window], pace: Pace, width: int = 1) -> Iterator[Job]:
     bytes_ = 0
     for window in every:
         group.append(window)
-        named = window.offsets
-        rows = window.stop - window.start if named is None else len(named)
-        bytes_ += int(rows * pace.row_bytes)
+        bytes_ += int(window.rows * pace.row_bytes)
         if bytes_ >= SMALL_JOB_BYTES or len(group) == SMALL_JOB_WINDOWS or width > 1:
             yield Job(group, bytes_)
             group, bytes_ = [], 0
@@ -285,11 +282,13 @@ class _Ahead(NamedTuple):
     width: int = 1
 
 
-def _ahead(plan: ScanPlan, readers: Readers, options: ScanOptions, *, is_stream: bool) -> _Ahead:
+def _ahead(
+    plan: ScanPlan, readers: Readers, options: ScanOptions, *, is_stream: bool, is_searched: bool
+) -> _Ahead:
     threads = _threads(readers, options)
     width = readers.source.store.width
     jobs = None
-    if plan.where is not None and plan.limit is not None:
+    if is_searched and plan.limit is not None:
         jobs = threads
     elif is_stream and width == 1:
         # Mapped bytes are there at once: more results in store would only take memory.

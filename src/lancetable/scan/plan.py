@@ -3,15 +3,15 @@
 The columns of the predicate are read first; the other columns only for the rows that pass.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancetable.expression import Call, Expression, In, Literal, Opaque, walk
+from lancetable.expression import Call, Expression, In, Literal, Opaque, bind_predicate, walk
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.project import with_payloads
 from lancetable.fragment.projection import ROW_ADDRESS, ROW_ID, Projection
@@ -20,7 +20,6 @@ from lancetable.scan.columns import (
     Output,
     Stored,
     binding_schema,
-    bound_predicate,
     expression_outputs,
     key_of,
     name_outputs,
@@ -32,6 +31,9 @@ from lancetable.scan.filters.single_column import Lone, lone_predicates
 from lancetable.scan.nulls import has_required
 from lancetable.scan.request import ScanRequest
 from lancetable.scan.row_size import fixed_row_bytes, is_fixed_width
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 # Measured: below these shares single values cost less than whole pages.
 GATHER_BELOW = 0.1
@@ -108,8 +110,16 @@ def plan(schema: Schema, request: ScanRequest) -> ScanPlan:
         SchemaError: a column is unknown or asked for twice.
         ExpressionError: an expression does not fit the columns.
     """
+    return Plans(schema).of(request)
+
+
+def _plan(
+    schema: Schema,
+    request: ScanRequest,
+    where: Expression | None,
+    binding: Callable[[], pa.Schema],
+) -> ScanPlan:
     outputs = _outputs(schema, request)
-    where = None if request.where is None else bound_predicate(request.where, schema)
     early = stored_for(schema, [] if where is None else [where])
     shared = stored_for(schema, [item.expression for item in outputs if item.expression])
     wanted = [item.stored for item in outputs if item.stored is not None] + shared
@@ -129,7 +139,7 @@ def plan(schema: Schema, request: ScanRequest) -> ScanPlan:
         lone=None if where is None else lone_predicates(where, names[: len(early)]),
         early=_projection(early),
         late=after,
-        tested=None if where is None else _tested(schema, where, [*early, *late], used),
+        tested=None if where is None else _tested(binding(), where, [*early, *late], used),
         gather_below=_gather_below(after),
         late_bytes=int(fixed_row_bytes((after,))),
         names=names,
@@ -152,11 +162,11 @@ def _gather_below(projection: Projection) -> float:
 
 
 def _tested(
-    schema: Schema, where: Expression, columns: Sequence[Stored], used: frozenset[int]
+    schema: pa.Schema, where: Expression, columns: Sequence[Stored], used: frozenset[int]
 ) -> Tested | None:
     """Plan to compare while columns are decoded; the rows that pass are then read at once."""
     fields = [stored for stored in columns if not isinstance(stored, str)]
-    tests, rest = column_tests(where, fields, binding_schema(schema))
+    tests, rest = column_tests(where, fields, schema)
     if not tests:
         return None
     # A projection reads its fields first, then its system columns.
@@ -165,32 +175,77 @@ def _tested(
     return Tested(tests, rest, survivors, tuple(slots), _gather_below(survivors))
 
 
-Plans: TypeAlias = dict[object, ScanPlan]
-"""Plans of earlier scans of one version."""
-
 KEPT_PLANS = 16
 
 
-def planned(kept: Plans, schema: Schema, request: ScanRequest) -> ScanPlan:
-    """Plan a scan, or return the plan of an earlier scan of the same columns and predicate.
+class Plans:
+    """The plans of scans of one version; the last ones are kept."""
 
-    Raises:
-        SchemaError: a column is unknown or asked for twice.
-        ExpressionError: an expression does not fit the columns.
-    """
-    where = request.where
-    if request.expressions is not None or (where is not None and not _is_reusable(where)):
-        return plan(schema, request)
-    system = (bool(request.with_row_id), bool(request.with_row_address))
-    key = (request.columns, where, system, request.blobs)
-    found = kept.get(key)
-    if found is None:
-        if len(kept) >= KEPT_PLANS:
-            kept.clear()
-        found = kept[key] = plan(schema, replace(request, limit=None, offset=0))
-    if request.limit is None and not request.offset:
+    __slots__ = ("_bound", "_kept", "_names", "schema")
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._names: pa.Schema | None = None
+        self._kept: dict[object, ScanPlan] = {}
+        self._bound: dict[Expression, Expression] = {}
+
+    def bound(self, where: Expression) -> Expression:
+        """Return a predicate bound to the columns.
+
+        Raises:
+            ExpressionError: it does not fit the columns, or is no predicate.
+        """
+        if not _is_reusable(where):
+            return bind_predicate(where, self._binding_schema())
+        found = self._bound.get(where)
+        if found is None:
+            found = bind_predicate(where, self._binding_schema())
+            _keep(self._bound, where, found)
         return found
-    return replace(found, limit=request.limit, offset=request.offset)
+
+    def of(self, request: ScanRequest) -> ScanPlan:
+        """Return the plan of a request.
+
+        Raises:
+            SchemaError: a column is unknown or asked for twice.
+            ExpressionError: an expression does not fit the columns.
+        """
+        return self._planned(request, request.where, is_bound=False)
+
+    def narrowed(self, request: ScanRequest, where: Expression | None) -> ScanPlan:
+        """Return the plan of a request with a bound predicate in place of its own."""
+        return self._planned(request, where, is_bound=True)
+
+    def _planned(
+        self, request: ScanRequest, where: Expression | None, *, is_bound: bool
+    ) -> ScanPlan:
+        if request.expressions is not None or (where is not None and not _is_reusable(where)):
+            return self._new(request, where, is_bound=is_bound)
+        system = (bool(request.with_row_id), bool(request.with_row_address))
+        key = (request.columns, where, where is None or is_bound, system, request.blobs)
+        found = self._kept.get(key)
+        if found is None:
+            found = self._new(replace(request, limit=None, offset=0), where, is_bound=is_bound)
+            _keep(self._kept, key, found)
+        if request.limit is None and not request.offset:
+            return found
+        return replace(found, limit=request.limit, offset=request.offset)
+
+    def _new(self, request: ScanRequest, where: Expression | None, *, is_bound: bool) -> ScanPlan:
+        if where is not None and not is_bound:
+            where = self.bound(where)
+        return _plan(self.schema, request, where, self._binding_schema)
+
+    def _binding_schema(self) -> pa.Schema:
+        if self._names is None:
+            self._names = binding_schema(self.schema)
+        return self._names
+
+
+def _keep(kept: dict[K, V], key: K, value: V) -> None:
+    if len(kept) >= KEPT_PLANS:
+        kept.clear()
+    kept[key] = value
 
 
 _CLOCK = frozenset({"now", "current_timestamp", "current_date"})
@@ -287,13 +342,20 @@ def _holds_extension(type_: pa.DataType) -> bool:
 class Window(NamedTuple):
     """A range of rows of one fragment, by its place in the manifest.
 
-    With ``offsets`` only these rows of the range can match the predicate.
+    With ``plan`` it is read by this plan in place of that of the scan, and with ``offsets`` only
+    these rows of it are.
     """
 
     fragment: int
     start: int
     stop: int
     offsets: npt.NDArray[np.int64] | None = None
+    plan: ScanPlan | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, deleted ones included."""
+        return self.stop - self.start if self.offsets is None else len(self.offsets)
 
 
 def windows(fragment: int, start: int, stop: int, step: int) -> Iterator[Window]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from lancetable.errors import printable
 from lancetable.expression import to_sql
 from lancetable.fragment.readers import Readers
 from lancetable.scan import execute
-from lancetable.scan.plan import Plans, ScanPlan, planned
+from lancetable.scan.plan import Plans, ScanPlan
 from lancetable.scan.rebatch import exact_batches
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.result import Piece, table_of, to_table
@@ -20,6 +20,7 @@ from lancetable.scan.result import Piece, table_of, to_table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lancetable.scan.named_rows import Named
     from lancetable.scan.narrow import Narrowing
 
 
@@ -39,22 +40,34 @@ class Scan:
     ) -> None:
         """Prepare to read; ``plans`` are those of earlier scans of the same version."""
         self._readers = readers
-        self._plans: Plans = {} if plans is None else plans
+        self._plans = Plans(readers.source.manifest.schema) if plans is None else plans
         self._request = request
         self._options = options
 
     @cached_property
     def _plan(self) -> ScanPlan:
-        return planned(self._plans, self._readers.source.manifest.schema, self._request)
+        """The plan of what is scanned; without the predicate when indices name all rows."""
+        if self._narrowing is not None and self._narrowing.is_complete:
+            return self._plans.narrowed(self._request, None)
+        return self._plans.of(self._request)
 
     @cached_property
     def _narrowing(self) -> "Narrowing | None":
+        """What indices know about the predicate."""
         request = self._request
-        if self._plan.where is None or request.include_deleted or not request.use_indices:
+        if request.where is None or request.include_deleted or not request.use_indices:
+            return None
+        if self._readers.source.manifest.index_section is None:
             return None
         from lancetable.scan.narrow import narrow  # noqa: PLC0415 - for tables with indices
 
-        return narrow(self._readers, self._plan.where)
+        return narrow(self._readers, self._plans.bound(request.where))
+
+    @property
+    def _named(self) -> "Named | None":
+        if self._narrowing is None:
+            return None
+        return self._narrowing.named(partial(self._plans.narrowed, self._request))
 
     @property
     def schema(self) -> pa.Schema:
@@ -64,9 +77,7 @@ class Scan:
     def to_arrow(self) -> pa.Table:
         """Return all rows as a table."""
         with self._leased() as hold:
-            pieces = execute.run(
-                self._plan, self._readers, self._options, narrowing=self._narrowing
-            )
+            pieces = execute.run(self._plan, self._readers, self._options, named=self._named)
             return to_table(self._plan, _ticking(pieces, hold))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -84,7 +95,7 @@ class Scan:
                 self._plan,
                 self._readers,
                 self._options,
-                narrowing=self._narrowing,
+                named=self._named,
                 is_stream=True,
                 on_long=hold.start,
             )
@@ -101,12 +112,21 @@ class Scan:
 
     def count(self) -> int:
         """Return the number of rows, reading no more than the columns of the predicate."""
-        if self._plan.where is None:
+        if self._request.where is None:
             found = self._readers.starts[-1]
+        elif self._narrowing is None:
+            found = execute.count(self._plan, self._readers, self._options)
         else:
-            found = execute.count(self._plan, self._readers, self._options, self._narrowing)
+            found = self._count_named(self._narrowing)
         found = max(found - self._request.offset, 0)
         return found if self._request.limit is None else min(found, self._request.limit)
+
+    def _count_named(self, narrowing: "Narrowing") -> int:
+        known, left = narrowing.count()
+        if not left:
+            return known
+        named = narrowing.named(partial(self._plans.narrowed, self._request), left)
+        return known + execute.count(self._plan, self._readers, self._options, named)
 
     def _leased(self) -> AbstractContextManager[Hold]:
         source = self._readers.source
@@ -121,10 +141,13 @@ class Scan:
             f"scan of version {manifest.version}: {len(readers)} fragments, {rows} rows",
             f"  result: {', '.join(self.schema.names) or 'no columns'}",
         ]
+        where = self._request.where
+        if where is not None:
+            lines.append(f"  where: {to_sql(self._plans.bound(where))}")
+        if self._narrowing is not None:
+            lines += [f"  {line}" for line in self._narrowing.describe()]
         if planned.where is not None:
-            lines.append(f"  where: {to_sql(planned.where)}")
             lines.append(f"  first read: {', '.join(planned.early_names) or 'nothing'}")
-            lines += [f"  {line}" for line in self._narrowing.describe()] if self._narrowing else []
             late = ", ".join(planned.names[len(planned.early_names) :])
             lines.append(f"  then, for the rows that pass: {late or 'nothing more'}")
         else:

@@ -75,7 +75,7 @@ def read_together(plan: ScanPlan, readers: Readers, windows: Sequence[Window]) -
 
 def _is_corner(plan: ScanPlan, readers: Readers, window: Window) -> bool:
     """Say whether a window is a few rows of a large fragment, of which little should be decoded."""
-    if plan.where is not None or window.stop - window.start > SMALL_WINDOW_ROWS:
+    if plan.where is not None or window.offsets is not None or window.rows > SMALL_WINDOW_ROWS:
         return False
     return readers[window.fragment].opened.rows > SMALL_WINDOW_ROWS
 
@@ -95,8 +95,9 @@ def small_groups(windows: Iterable[Window]) -> Iterator[list[Window]]:
     """Yield neighbouring small windows together, and every other window alone."""
     group: list[Window] = []
     for window in windows:
-        is_small = window.stop - window.start <= SMALL_WINDOW_ROWS
-        if group and (not is_small or len(group) == MOST_WINDOWS):
+        is_small = window.rows <= SMALL_WINDOW_ROWS
+        is_like = bool(group) and group[0].plan is window.plan
+        if group and not (is_small and is_like and len(group) < MOST_WINDOWS):
             yield group
             group = []
         if is_small:
@@ -109,11 +110,11 @@ def small_groups(windows: Iterable[Window]) -> Iterator[list[Window]]:
 
 def live_rows(readers: Readers, windows: Sequence[Window]) -> Places | None:
     """Return the live rows of small windows; None when one is not small."""
-    sizes = [window.stop - window.start for window in windows]
+    sizes = [window.rows for window in windows]
     if max(sizes) > SMALL_WINDOW_ROWS:
         return None
-    if readers.has_deletions:
-        each = [readers[one.fragment].live_offsets(one.start, one.stop) for one in windows]
+    if readers.has_deletions or any(window.offsets is not None for window in windows):
+        each = [_live_offsets(readers, window) for window in windows]
         sizes = list(map(len, each))
         offsets = np.concatenate(each)
     else:
@@ -121,6 +122,13 @@ def live_rows(readers: Readers, windows: Sequence[Window]) -> Places | None:
         starts = np.array([window.start for window in windows]) - ends + sizes
         offsets = np.arange(int(ends[-1])) + np.repeat(starts, sizes)
     return Places(np.repeat([window.fragment for window in windows], sizes), offsets)
+
+
+def _live_offsets(readers: Readers, window: Window) -> Integers:
+    reader = readers[window.fragment]
+    if window.offsets is None:
+        return reader.live_offsets(window.start, window.stop)
+    return reader.live_among(window.offsets)
 
 
 def _columns(readers: Readers, projection: Projection, places: Places) -> Columns | None:

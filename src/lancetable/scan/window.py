@@ -39,7 +39,9 @@ Offsets: TypeAlias = npt.NDArray[np.int64]
 def read_window(plan: ScanPlan, readers: Readers, window: Window, pace: Pace) -> Piece:
     """Return the rows of the result that a window holds."""
     reader = readers[window.fragment]
-    if plan.where is None:
+    if window.offsets is not None:
+        rows, columns = _named(plan, reader, window.offsets)
+    elif plan.where is None:
         columns = reader.read_live(plan.late, window.start, window.stop)
         rows = _rows(reader, columns, window)
     else:
@@ -57,7 +59,9 @@ def count_window(plan: ScanPlan, readers: Readers, window: Window) -> int:
     """Return how many rows of a window pass the predicate."""
     reader = readers[window.fragment]
     if window.offsets is not None:
-        return int(np.count_nonzero(_named(plan, reader, window.offsets)[2]))
+        return len(_passing(plan, reader, window.offsets)[0])
+    if plan.where is None:
+        return reader.live_rows_within(window.start, window.stop)
     quick = _tested(plan, reader, window)
     if quick is not None:
         return quick[1]
@@ -143,30 +147,25 @@ def _early(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[Code
     return [*columns], mask_of(plan.where, plan.early_names, columns, rows)
 
 
-def _named(
-    plan: ScanPlan, reader: FragmentReader, offsets: Offsets
-) -> tuple[Offsets, Columns, Mask]:
-    """Return which of the rows that an index names are live, their early columns, and a mask."""
-    if plan.where is None:
-        raise AssertionError("an index answers predicates only")
-    live = reader.live_among(offsets)
-    columns = reader.read(plan.early, live)
-    return live, columns, mask_of(plan.where, plan.early_names, columns, len(live))
-
-
-def _filtered_named(
-    plan: ScanPlan, reader: FragmentReader, offsets: Offsets
-) -> tuple[int, Columns]:
-    live, early, mask = _named(plan, reader, offsets)
-    found = live[mask]
+def _named(plan: ScanPlan, reader: FragmentReader, offsets: Offsets) -> tuple[int, Columns]:
+    """Return how many of the rows that indices name pass, and their columns."""
+    found, early = _passing(plan, reader, offsets)
     if not len(found):
         return 0, [[] for _ in plan.names]
-    return len(found), keep(early, mask) + reader.read(plan.late, found)
+    return len(found), early + reader.read(plan.late, found)
+
+
+def _passing(plan: ScanPlan, reader: FragmentReader, offsets: Offsets) -> tuple[Offsets, Columns]:
+    """Return which of some rows are live and pass, and their early columns."""
+    live = reader.live_among(offsets)
+    if plan.where is None or not len(live):
+        return live, []
+    columns = reader.read(plan.early, live)
+    mask = mask_of(plan.where, plan.early_names, columns, len(live))
+    return live[mask], keep(columns, mask)
 
 
 def _filtered(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[int, Columns]:
-    if window.offsets is not None:
-        return _filtered_named(plan, reader, window.offsets)
     quick = _tested(plan, reader, window)
     if quick is not None and plan.tested is not None:
         columns: Columns = [[] for _ in plan.names]

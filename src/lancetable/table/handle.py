@@ -25,7 +25,7 @@ R = TypeVar("R")
 class Handle:
     """One version of a table; a change moves it to the version it made."""
 
-    __slots__ = ("_takers", "location", "plans", "readers", "snapshot")
+    __slots__ = ("_plans", "_takers", "location", "readers", "snapshot")
 
     def __init__(self, location: TableLocation, snapshot: "Snapshot") -> None:
         self.location = location
@@ -35,7 +35,7 @@ class Handle:
         """Hold another version; what was opened of the one before is dropped."""
         self.snapshot = snapshot
         self.readers: Readers | None = None
-        self.plans: Plans = {}
+        self._plans: Plans | None = None
         self._takers: dict[object, Taker] = {}
 
     def done(self, done: "Done[R]") -> R:
@@ -89,17 +89,24 @@ class Handle:
             self.readers = Readers(self.snapshot)
         return self.readers
 
+    def plans(self) -> "Plans":
+        """Return the plans of earlier scans."""
+        if self._plans is None:
+            from lancetable.scan.plan import Plans
+
+            self._plans = Plans(self.snapshot.manifest.schema)
+        return self._plans
+
     def taker(self, columns: "ColumnsArgument") -> "Taker":
         """Return the reader of single rows; the one for all columns is kept."""
         found = self._takers.get(None) if columns is None else None
         if found is None:
-            from lancetable.scan.plan import planned
             from lancetable.scan.request import ScanRequest, parse_columns
             from lancetable.scan.take import Taker
 
             selection = parse_columns(columns)
             request = ScanRequest(selection.columns, selection.expressions)
-            plan = planned(self.plans, self.snapshot.manifest.schema, request)
+            plan = self.plans().of(request)
             found = Taker(plan, self.opened())
             if columns is None:
                 self._takers[None] = found

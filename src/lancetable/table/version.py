@@ -200,7 +200,7 @@ class TableVersion:
             fragments: ids or values of the fragments to read, in the order given.
             include_deleted: also return deleted rows that are still in the data files, with a
                 null ``_rowid`` and ``_rowaddr``; needs ``with_row_id``.
-            use_indices: let scalar indices narrow the rows that are compared with ``where``.
+            use_indices: find rows through scalar indices where that reads less.
             **options: fields of :class:`lancetable.ScanOptions`, such as ``batch_rows``.
         """
         from lancetable.scan.request import ScanRequest, parse_columns, parse_where, scan_options
@@ -225,7 +225,7 @@ class TableVersion:
             from lancetable.scan.fragments import readers_of
 
             readers = readers_of(self._snapshot, fragments, include_deleted=include_deleted)
-        return Scan(readers, request, scan_options(options), self._handle.plans)
+        return Scan(readers, request, scan_options(options), self._handle.plans())
 
     def take(
         self,

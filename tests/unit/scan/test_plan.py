@@ -9,7 +9,6 @@ from lancetable.errors import SchemaError
 from lancetable.expression import parse
 from lancetable.format.schema.types import schema_from_arrow
 from lancetable.scan.plan import Plans, Window, plan, windows
-from lancetable.scan.plan import planned as kept_plan
 from lancetable.scan.request import ScanRequest
 
 SCHEMA = schema_from_arrow(
@@ -121,12 +120,10 @@ def test_windows_cover_the_rows_once():
     ],
 )
 def test_plans_with_a_predicate_are_kept_unless_it_may_change(where, is_kept):
-    plans: Plans = {}
-    first, second = (
-        kept_plan(plans, SCHEMA, ScanRequest(("id",), where=parse(where))) for _ in range(2)
-    )
+    plans = Plans(SCHEMA)
+    first, second = (plans.of(ScanRequest(("id",), where=parse(where))) for _ in range(2))
     assert (first is second) == is_kept
-    limited = kept_plan(plans, SCHEMA, ScanRequest(("id",), where=parse(where), limit=3))
+    limited = plans.of(ScanRequest(("id",), where=parse(where), limit=3))
     assert limited.limit == 3
-    other = kept_plan(plans, SCHEMA, ScanRequest(("id",), where=parse("id > 7")))
+    other = plans.of(ScanRequest(("id",), where=parse("id > 7")))
     assert other.where != first.where

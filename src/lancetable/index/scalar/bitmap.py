@@ -20,11 +20,9 @@ from lancetable.expression import (
     Compare,
     Comparison,
     Expression,
-    In,
     IsNull,
     Literal,
     Opaque,
-    Or,
     walk,
 )
 from lancetable.format.arrays import Mask
@@ -38,9 +36,11 @@ from lancetable.index.sorting import Pairs, Stream
 from lancetable.index.specs import Bitmap, LabelList, Spec
 
 FILE = "bitmap_page_lookup.lance"
-_HAS = {"array_has", "array_contains", "list_has", "list_contains"}
-_HAS_ANY = {"array_has_any", "list_has_any"}
-_HAS_ALL = {"array_has_all", "list_has_all"}
+HAS = {"array_has", "array_contains", "list_has", "list_contains"}
+HAS_ANY = {"array_has_any", "list_has_any"}
+HAS_ALL = {"array_has_all", "list_has_all"}
+LIST_TESTS = HAS | HAS_ANY | HAS_ALL
+"""Functions that are unknown for a list that is null, and for no other."""
 _ITEM = Column((VALUE,))
 _NULLS = "lance:label_list_nulls"
 _KEYS_AT_A_TIME = 1024
@@ -80,36 +80,53 @@ class LabelListSegment(BitmapSegment):
     """An opened segment of an index on lists."""
 
     def search(self, part: Expression) -> RowSet | None:
-        """Return the rows whose lists hold items."""
+        """Return the rows whose lists hold items, or that have no list."""
         match part:
-            case Call(name, (Column(), Literal() as item)) if name in _HAS:
-                return self._with_item(item)
-            case Call(name, (Column(), Literal() as items)) if name in _HAS_ANY | _HAS_ALL:
-                return self._with_items(items, is_all=name in _HAS_ALL)
+            case Call(name, (Column(), Literal() as item)) if name in HAS:
+                return self._with_item(item) if item.scalar.is_valid else None
+            case Call(name, (Column(), Literal() as items)) if name in HAS_ANY | HAS_ALL:
+                return self._with_items(items, is_all=name in HAS_ALL)
+            case IsNull(Column(), False):
+                return self._null_lists()
             case _:
                 return None
 
+    def _null_lists(self) -> RowSet | None:
+        rows = null_lists(self._files)
+        return None if rows is None else RowSet.from_addresses(rows)
+
     def _with_item(self, item: Literal) -> RowSet | None:
-        if not item.scalar.is_valid or item.type != self._keys.type:
+        if item.type != self._keys.type or _is_zero_or_nan(item.scalar):
             return None
+        if not item.scalar.is_valid:
+            return self._rows_of(matching(IsNull(_ITEM), self._keys))
         return self._rows_of(matching(Compare(Comparison.EQ, _ITEM, item), self._keys))
 
     def _with_items(self, items: Literal, *, is_all: bool) -> RowSet | None:
         wanted = items.scalar.values if items.scalar.is_valid else None
-        if wanted is None or not len(wanted) or wanted.type != self._keys.type:
+        if wanted is None or not len(wanted):
             return None
-        if not is_all:
-            any_of: Expression = In(_ITEM, tuple(map(Literal, wanted)), values=wanted)
-            if wanted.null_count:
-                any_of = Or((any_of, IsNull(_ITEM)))
-            return self._rows_of(matching(any_of, self._keys))
         found: RowSet | None = None
-        for item in wanted.drop_null():
+        for item in wanted:
             rows = self._with_item(Literal(item))
             if rows is None:
                 return None
-            found = rows if found is None else found & rows
+            if found is not None:
+                rows = found & rows if is_all else found | rows
+            found = rows
         return found
+
+
+def null_lists(files: SegmentFiles) -> Numbers | None:
+    """Return the rows whose list is null; None when a segment does not record them."""
+    number = files.metadata(FILE).get(_NULLS, "")
+    return decode_row_map(files.global_buffer(FILE, int(number))) if number.isdecimal() else None
+
+
+def _is_zero_or_nan(scalar: pa.Scalar) -> bool:
+    """Return whether values that differ in bits may equal a constant, as not all functions hold."""
+    value = scalar.as_py()
+    return isinstance(value, float) and (value == 0 or value != value)  # noqa: PLR0124 - NaN
 
 
 class BitmapKind:
@@ -198,9 +215,7 @@ class LabelListKind:
         """Write one segment from several; None when one does not record which lists are null."""
         nulls: list[Numbers] = []
         for source in sources:
-            number = source.files.metadata(FILE).get(_NULLS, "")
-            data = source.files.global_buffer(FILE, int(number)) if number.isdecimal() else None
-            found = None if data is None else decode_row_map(data)
+            found = null_lists(source.files)
             if found is None or _has_whole_fragments(source):
                 return None
             rows, is_kept = source.translate(found)

@@ -27,7 +27,7 @@ from lancetable.index.base import ROW, VALUE, Numbers, Sink, Source
 from lancetable.index.files import SegmentFiles
 from lancetable.index.row_map import encode_row_map
 from lancetable.index.specs import BloomFilter, Spec
-from lancetable.index.zones import PLACES, Zones, moved_nulls, moved_zones, zones_of
+from lancetable.index.zones import PLACES, Zones, moved_nulls, moved_zones, stored_nulls, zones_of
 
 FILE = "bloomfilter.lance"
 MOST_VALUES = 256
@@ -54,13 +54,19 @@ class BloomFilterSegment:
         """Return the rows of all zones that may hold one of some values."""
         match part:
             case IsNull(Column(), False):
-                return self._zones.rows(self._has_null)
+                return self._null_rows()
             case Compare(op, Column(), Literal(scalar)) if op in _EQUAL and scalar.is_valid:
                 return self._among(pa.repeat(scalar, 1))
             case In(Column(), _, False, values) if values is not None:
                 return self._among(values.drop_null())
             case _:
                 return None
+
+    def _null_rows(self) -> RowSet:
+        rows = stored_nulls(self._files, FILE)
+        if rows is not None and np.array_equal(self._zones.counted(rows) > 0, self._has_null):
+            return RowSet.from_addresses(rows)
+        return self._zones.rows(self._has_null)
 
     def _among(self, values: pa.Array) -> RowSet | None:
         """Return the rows of zones that may hold one of some values; None when they do not tell."""

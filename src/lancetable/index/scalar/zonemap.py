@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancetable.expression import Expression
+from lancetable.expression import Column, Expression, IsNull
 from lancetable.format.rows import RowSet
 from lancetable.index.base import ROW, VALUE, Numbers, Sink, Source
 from lancetable.index.bounds import Bounds
@@ -21,7 +21,16 @@ from lancetable.index.files import SegmentFiles
 from lancetable.index.row_map import encode_row_map
 from lancetable.index.scalar.types import refuses_values
 from lancetable.index.specs import Spec, ZoneMap
-from lancetable.index.zones import PLACES, Zone, Zones, moved_nulls, moved_zones, varint, zones_of
+from lancetable.index.zones import (
+    PLACES,
+    Zone,
+    Zones,
+    moved_nulls,
+    moved_zones,
+    stored_nulls,
+    varint,
+    zones_of,
+)
 
 FILE = "zonemap.lance"
 
@@ -31,12 +40,18 @@ class ZoneMapSegment:
 
     def __init__(self, files: SegmentFiles) -> None:
         least, largest, nulls, nans = files.read(FILE, ("min", "max", "null_count", "nan_count"))
+        self._files = files
         self._zones = Zones(files, FILE)
+        self._nulls = np.asarray(nulls)
         self._bounds = Bounds(least, largest, np.asarray(nulls) > 0, np.asarray(nans) > 0)
         self.covered = self._zones.covered
 
     def search(self, part: Expression) -> RowSet | None:
-        """Return the rows of all zones that may hold a match."""
+        """Return the rows of all zones that may hold a match; those with nulls exactly."""
+        if isinstance(part, IsNull) and not part.negated and isinstance(part.operand, Column):
+            rows = stored_nulls(self._files, FILE)
+            if rows is not None and np.array_equal(self._zones.counted(rows), self._nulls):
+                return RowSet.from_addresses(rows)
         zones = self._bounds.may_match(part)
         return None if zones is None else self._zones.rows(zones)
 

@@ -220,7 +220,9 @@ class MergeWork:
         snapshot = self.plan.snapshot
         if snapshot.manifest.index_section is None:
             return snapshot, {}
-        return named_rows(snapshot, self.plan.keys.predicate(kept, snapshot.manifest.schema))
+        where = self.plan.keys.predicate(kept, snapshot.manifest.schema)
+        left, named = named_rows(snapshot, where)
+        return left, {id_: one.rows for id_, one in named.items()}
 
     def _rest(self) -> Iterator[list[Decided]]:
         plan = self.plan

@@ -7,7 +7,8 @@ predicate that is unknown for a row counts as not matching.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +28,16 @@ from lancetable.operations.rows.parts import RowSet, part_of, parts, suited
 from lancetable.operations.run.memory import collector_paused
 from lancetable.operations.run.runner import THREADS, Runner, run_steps
 from lancetable.scan import execute
+from lancetable.scan.answers import Known
 from lancetable.scan.columns import bound_predicate
+from lancetable.scan.named_rows import Named, Part
 from lancetable.scan.narrow import narrow
-from lancetable.scan.plan import plan
+from lancetable.scan.plan import Plans, plan
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.take import Taker
 
 Addresses = npt.NDArray[np.uint64]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,16 @@ class FindTask:
     part: Snapshot
     where: Expression | None
     threads: int = 1
-    named: Mapping[int, RowSet] = field(default_factory=dict)
+    named: "Mapping[int, NamedRows]" = field(default_factory=dict)
     """By fragment: the rows that indices name; fragments that are left out are scanned."""
+
+
+class NamedRows(NamedTuple):
+    """Rows of a fragment that indices name, and what they have still to be compared with."""
+
+    rows: RowSet
+    rest: Expression | None
+    """Bound; None when all of the rows match."""
 
 
 class Found(NamedTuple):
@@ -72,7 +84,7 @@ def plan_find(snapshot: Snapshot, where: Expression | None) -> list[FindTask]:
 
 def named_rows(
     snapshot: Snapshot, where: Expression | None
-) -> tuple[Snapshot, Mapping[int, RowSet]]:
+) -> tuple[Snapshot, Mapping[int, NamedRows]]:
     """Return a version without the fragments in which indices find no match, and what they find.
 
     The predicate is bound. Fragments of which no rows are named are scanned.
@@ -82,17 +94,16 @@ def named_rows(
         narrowing = narrow(Readers(snapshot), where)
     if narrowing is None:
         return snapshot, {}
-    left, named = [], {}
-    for position, fragment in enumerate(snapshot.manifest.fragments):
-        offsets = narrowing.offsets(position)
-        if offsets is None or len(offsets):
-            left.append(fragment)
-        if offsets is not None and len(offsets):
-            named[fragment.id] = RowSet.of(offsets)
-    return part_of(snapshot, left), named
+    fragments = snapshot.manifest.fragments
+    named = {
+        fragments[position].id: NamedRows(RowSet.of(offsets), rest)
+        for position, (offsets, rest) in narrowing.parts
+        if offsets is not None
+    }
+    return part_of(snapshot, [fragments[one.position] for one in narrowing.parts]), named
 
 
-def of_part(named: Mapping[int, RowSet], part: Snapshot) -> Mapping[int, RowSet]:
+def of_part(named: Mapping[int, T], part: Snapshot) -> Mapping[int, T]:
     """Return the rows that indices name in a part of a version."""
     return {one.id: named[one.id] for one in part.manifest.fragments if one.id in named}
 
@@ -102,37 +113,44 @@ def scanned_fragments(tasks: Iterable[FindTask]) -> int:
     return sum(len(task.part.manifest.fragments) - len(task.named) for task in tasks)
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """The rows that indices name in the fragments of a task."""
-
-    task: FindTask
-
-    def offsets(self, position: int) -> Offsets | None:
-        """Return the rows to read of the fragment at a position; None to scan all of it."""
-        found = self.task.named.get(self.task.part.manifest.fragments[position].id)
-        return None if found is None else found.offsets()
-
-
 def find_rows(task: FindTask) -> list[Found]:
     """Return the rows of a part for which the predicate holds, by fragment."""
     if task.where is None:
         return list(_everything(task.part))
     readers = Readers(task.part)
-    planned = plan(task.part.manifest.schema, ScanRequest(columns=(ROW_ADDRESS,), where=task.where))
+    found = dict(_matching(readers, task)) if _is_compared(task) else {}
+    for id_, named in task.named.items():
+        if named.rest is None:
+            found[id_] = readers[readers.positions[id_]].live_among(named.rows.offsets())
+    fragments = task.part.manifest.fragments
+    return [Found(one, RowSet.of(found[one.id])) for one in fragments if len(found.get(one.id, ()))]
+
+
+def _is_compared(task: FindTask) -> bool:
+    """Return whether some rows of a task are compared with the predicate or a part of it."""
+    is_named = len(task.named) == len(task.part.manifest.fragments)
+    return not is_named or any(one.rest is not None for one in task.named.values())
+
+
+def _matching(readers: Readers, task: FindTask) -> dict[int, Offsets]:
+    """Return the rows that match by fragment, without those that need no comparison."""
+    request = ScanRequest(columns=(ROW_ADDRESS,), where=task.where)
+    plans = Plans(task.part.manifest.schema)
+    parts = []
+    for position, fragment in enumerate(task.part.manifest.fragments):
+        named = task.named.get(fragment.id)
+        if named is None:
+            parts.append(Part(position, Known(None, None)))
+        elif named.rest is not None:
+            parts.append(Part(position, Known(named.rows.offsets(), named.rest)))
+    chosen = Named(parts, partial(plans.narrowed, request)) if task.named else None
     options = ScanOptions(threads=task.threads)
-    narrowing = _Named(task) if task.named else None
-    pieces = execute.run(planned, readers, options, narrowing=narrowing, is_stream=True)
+    pieces = execute.run(plans.of(request), readers, options, named=chosen, is_stream=True)
     with collector_paused(len(readers)):
         chunks = [chunk for piece in pieces for chunk in piece.columns[0]]
     if not chunks:
-        return []
-    addresses = pa.chunked_array(chunks).to_numpy().astype(np.uint64, copy=False)
-    found = []
-    for id_, offsets in by_fragment(addresses).items():
-        fragment = task.part.manifest.fragments[readers.positions[id_]]
-        found.append(Found(fragment, RowSet.of(offsets)))
-    return found
+        return {}
+    return by_fragment(pa.chunked_array(chunks).to_numpy().astype(np.uint64, copy=False))
 
 
 def find_all(runner: Runner, tasks: Sequence[FindTask]) -> list[Found]:
