@@ -134,7 +134,8 @@ class Narrowing:
             for part in self.parts
             if part.known.offsets is not None and part.known.rest is not None
         }
-        lines.append(f"rows are compared again with: {' or '.join(sorted(rests)) or 'nothing'}")
+        if scanned < len(self.parts):
+            lines.append(f"rows are compared again with: {' or '.join(sorted(rests)) or 'nothing'}")
         return lines
 
 

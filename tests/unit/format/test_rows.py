@@ -38,6 +38,12 @@ def test_operations_are_those_of_sets(one, other):
             row & MAX_OFFSET for row in one if row >> OFFSET_BITS == id_
         )
     assert {row for row in EVERY if row in left} == one
+    by_fragment = {id_: offsets.tolist() for id_, offsets in left.by_fragment().items()}
+    assert by_fragment == {
+        id_: left.of_fragment(id_).tolist() for id_ in FRAGMENTS if len(left.of_fragment(id_))
+    }
+    assert left.within([2, 7]) == rows({row for row in one if row >> OFFSET_BITS == 2})
+    assert not left.at_most().is_exact
 
 
 @given(subsets, subsets, subsets, subsets)

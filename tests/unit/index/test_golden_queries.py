@@ -8,6 +8,7 @@ import pytest
 
 import lancetable as lt
 from lancetable.expression import Call, Column, literal
+from lancetable.fragment.reader import FragmentReader
 from lancetable.index.files import Pages
 from lancetable.index.registry import OpenSegments
 from lancetable.operations.rows import find_rows
@@ -22,7 +23,7 @@ CASES = [
     for name, table in FILTERS.items()
     for query in table["queries"]
 ]
-SCANNED = ("not array_has", "contains_tokens")
+SCANNED = ("contains_tokens",)
 """Parts that only pylance answers by an index."""
 ELSEWHERE = SHARED / "index" / "queries.json"
 """All queries, with tables that are not among ours."""
@@ -87,6 +88,26 @@ def test_a_limit_takes_the_first_rows_in_table_order():
     for limit, offset in [(1, 0), (5, 3), (100, 20)]:
         found = table.scan(["id"], where=where, limit=limit, offset=offset).to_arrow()
         assert found.equals(whole.slice(offset, limit))
+
+
+def test_an_exact_count_opens_no_data_file(monkeypatch):
+    table = lt.open_table(FOLDER / "life_segments")
+    expected = [len(ids(table, where, use_indices=False)) for where in ("i = 369", "i != 369")]
+    table = lt.open_table(FOLDER / "life_segments")
+    opened = []
+    monkeypatch.setattr(FragmentReader, "read", lambda *_: opened.append(1))
+    assert [table.count(where) for where in ("i = 369", "i != 369")] == expected
+    assert not opened
+
+
+def test_only_what_no_index_answers_exactly_is_compared_again():
+    table = lt.open_table(FOLDER / "life_segments")
+    for where, rest in {
+        "i = 369 and i < 400": "nothing",
+        "i = 369 and id % 2 = 1 and id > 3": "((id % 2) = 1) AND (id > 3)",
+        "i = 369 or i = 4": "nothing",
+    }.items():
+        assert f"rows are compared again with: {rest}" in table.scan(where=where).explain(), where
 
 
 def test_parts_are_combined():
