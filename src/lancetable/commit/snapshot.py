@@ -111,7 +111,7 @@ class Snapshot(_Version):
     def __getstate__(self) -> None:
         """Leave out cached values, such as the index section."""
 
-    @property
+    @cached_property
     def version(self) -> int:
         """The number of the version."""
         return self.manifest.version

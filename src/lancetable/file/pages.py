@@ -4,8 +4,8 @@ From 2.1 on every leaf makes pages of its own; in 2.0 every struct and list make
 writer asks once, by version, and then only knows this contract.
 """
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, lru_cache, partial
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -33,8 +33,8 @@ class PageBuilder(Protocol):
     owners: tuple[Field, ...]
     """The fields that own a column, in the order of their columns."""
 
-    def build(self, array: pa.Array) -> Iterator[tuple[int, PageDraft]]:
-        """Yield pages of some rows, each with the number of the owner of its column."""
+    def build(self, array: pa.Array) -> Iterable[tuple[int, PageDraft]]:
+        """Return pages of some rows, each with the number of the owner of its column."""
         ...
 
 
@@ -72,26 +72,31 @@ def _stored(field: Field, array: pa.Array) -> pa.Array:
 class _LeafPages:
     """Pages of the leaves of a column, for 2.1 and 2.2."""
 
-    __slots__ = ("_choices", "_factors", "_field", "_is_plain", "owners")
-
     def __init__(self, field: Field, *, version: FileVersion) -> None:
         self._field = field
-        self.owners, knobs, self._is_plain = _leaf_wishes(field, version)
-        grammar = choose.V2_1 if version == V2_1 else choose.V2_2
-        self._factors = [leaf.factor for leaf in leaves_of(field)]
-        self._choices = [choose.Choice(wish, grammar, TextCoder()) for wish in knobs]
+        self._leaves = _leaves(field, version)
+        self._grammar = choose.V2_1 if version == V2_1 else choose.V2_2
+        self.owners = self._leaves.owners
 
-    def build(self, array: pa.Array) -> Iterator[tuple[int, PageDraft]]:
-        """Yield the pages of every leaf."""
-        if self._is_plain and len(array) <= MOST_VALUES and not pa.types.is_struct(array.type):
-            knobs, grammar, _ = self._choices[0]
-            draft = small_page(array, kind_of(array.type), knobs, is_new=grammar.has_constants)
+    @cached_property
+    def _choices(self) -> list[choose.Choice]:
+        """The choices of each leaf, with what its pages so far have taught."""
+        return [choose.Choice(wish, self._grammar, TextCoder()) for wish in self._leaves.knobs]
+
+    def build(self, array: pa.Array) -> Iterable[tuple[int, PageDraft]]:
+        """Return the pages of every leaf."""
+        leaves = self._leaves
+        if leaves.is_plain and len(array) <= MOST_VALUES and not pa.types.is_struct(array.type):
+            is_new = self._grammar.has_constants
+            draft = small_page(array, kind_of(array.type), leaves.knobs[0], is_new=is_new)
             if draft is not None:
-                yield 0, draft
-                return
+                return [(0, draft)]
+        return self._shredded(array)
+
+    def _shredded(self, array: pa.Array) -> Iterator[tuple[int, PageDraft]]:
         for number, leaf in enumerate(shred(self._field, array)):
             _refuse_hollow(leaf)
-            rows = len(array) * self._factors[number]
+            rows = len(array) * self._leaves.factors[number]
             for draft in self._pages(leaf, rows, self._choices[number]):
                 yield number, draft
 
@@ -115,16 +120,26 @@ def _refuse_hollow(leaf: Shredded) -> None:
         )
 
 
+class _Leaves(NamedTuple):
+    """What is known about the leaves of a column before its first page."""
+
+    owners: tuple[Field, ...]
+    knobs: tuple[Knobs, ...]
+    factors: tuple[int, ...]
+    """How many values each has per row."""
+    is_plain: bool
+    """True for a single leaf of plain values."""
+
+
 @lru_cache(maxsize=4096)
-def _leaf_wishes(
-    field: Field, version: FileVersion
-) -> tuple[tuple[Field, ...], tuple[Knobs, ...], bool]:
-    """Return the leaves of a column, their knobs, and whether it is one leaf of plain values."""
+def _leaves(field: Field, version: FileVersion) -> _Leaves:
     _check_blobs(field, version)
     _check_fixed_sizes(field, version)
     owners = tuple(column_owners(field, version))
     knobs = tuple(knobs_of(owner, field) for owner in owners)
-    return owners, knobs, not (field.children or field.is_blob or field.is_json)
+    factors = tuple(leaf.factor for leaf in leaves_of(field))
+    is_plain = not (field.children or field.is_blob or field.is_json)
+    return _Leaves(owners, knobs, factors, is_plain)
 
 
 def _check_blobs(field: Field, version: FileVersion) -> None:
@@ -173,9 +188,9 @@ class _NodePages:
         wishes = _wishes(self.owners, field)
         self._wishes = {owner.id: wish for owner, wish in zip(self.owners, wishes, strict=True)}
 
-    def build(self, array: pa.Array) -> Iterator[tuple[int, PageDraft]]:
-        """Yield one page per node."""
-        yield from enumerate(build20.build_pages(self._field, array, _stored, self._wish))
+    def build(self, array: pa.Array) -> Iterable[tuple[int, PageDraft]]:
+        """Return one page per node."""
+        return enumerate(build20.build_pages(self._field, array, _stored, self._wish))
 
     def _wish(self, field: Field) -> tuple[Knobs, TextCoder]:
         return self._wishes[field.id]

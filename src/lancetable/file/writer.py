@@ -7,6 +7,7 @@ columns and the footer come last. Payloads of blob columns are stored as soon as
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -83,7 +84,7 @@ class FileWriter:
     @property
     def bytes_pending(self) -> int:
         """Bytes of arrays that wait for their page."""
-        return sum(column.pending_bytes for column in self._columns)
+        return sum([column.pending_bytes for column in self._columns])
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows; the columns of the batch stand in the order of the schema.
@@ -123,10 +124,11 @@ class FileWriter:
         tail = encode_tail(
             self._schema, written, self.rows, self._version, self.bytes_written, self._buffers
         )
-        self._put([tail])
+        self._file.write([tail])
+        self.bytes_written += len(tail)
         self._blobs.finish()
         self._file.close()
-        ids = tuple(owner.field.id for owner in owners)
+        ids = tuple([owner.field.id for owner in owners])
         return WrittenFile(
             ids, tuple(range(len(ids))), self._version, self.rows, self.bytes_written
         )
@@ -138,8 +140,12 @@ class FileWriter:
 
     def _add(self, column: "_ColumnDraft", array: pa.Array) -> None:
         stored = array if array.type == column.type else _storage(array, column.field)
-        column.check(stored)
-        if column.has_blobs and len(stored):
+        if stored.null_count and not column.field.nullable:
+            raise InputError(
+                f"column {column.field.name!r} must not be null, the data holds"
+                f" {stored.null_count} nulls"
+            )
+        if column.type is None and len(stored):
             stored = self._blobs.place(column.field, stored)
         column.add(stored)
         if column.pending_bytes >= self._options.page_bytes:
@@ -170,12 +176,9 @@ class FileWriter:
     def _put_aligned(self, contents: Sequence[Bytes]) -> list[int]:
         """Write buffers, each on a boundary; return where they start."""
         parts, positions = aligned_parts(contents, self.bytes_written)
-        self._put(parts)
-        return positions
-
-    def _put(self, parts: Sequence[Bytes]) -> None:
         self._file.write(parts)
         self.bytes_written += sum(map(len, parts))
+        return positions
 
 
 def aligned_parts(contents: Sequence[Bytes], position: int) -> tuple[list[Bytes], list[int]]:
@@ -224,7 +227,6 @@ class _ColumnDraft:
         "_dictionary",
         "builder",
         "field",
-        "has_blobs",
         "owners",
         "pending_bytes",
         "type",
@@ -233,23 +235,11 @@ class _ColumnDraft:
     def __init__(self, field: Field, builder: PageBuilder) -> None:
         self.field = field
         self.builder = builder
-        self.owners = [_OwnerDraft(owner) for owner in builder.owners]
-        self.has_blobs = has_blobs(field)
-        self.type = None if self.has_blobs else arrow_type(field)
-        self._bits: int | None = None
-        if self.type is not None and pa.types.is_primitive(self.type):
-            self._bits = self.type.bit_width
+        self.owners = list(map(_OwnerDraft, builder.owners))
+        self.type, self._bits = _row_type(field)
         self._arrays: list[pa.Array] = []
         self._dictionary: pa.Array | None = None
         self.pending_bytes = 0
-
-    def check(self, array: pa.Array) -> None:
-        """Refuse nulls where there must be none."""
-        if array.null_count and not self.field.nullable:
-            raise InputError(
-                f"column {self.field.name!r} must not be null, the data holds"
-                f" {array.null_count} nulls"
-            )
 
     def add(self, array: pa.Array) -> None:
         """Let an array wait for its page."""
@@ -274,7 +264,7 @@ class _ColumnDraft:
         arrays, self._arrays = self._arrays, []
         self._dictionary = None
         pending, self.pending_bytes = self.pending_bytes, 0
-        joined = _joined(arrays)
+        joined = arrays if len(arrays) == 1 else _joined(arrays)
         if len(joined) != 1:
             return joined
         pages = max(1, round(pending / page_bytes))
@@ -284,9 +274,18 @@ class _ColumnDraft:
         return [joined[0].slice(first, each) for first in range(0, len(joined[0]), each)]
 
 
+@lru_cache(maxsize=4096)
+def _row_type(field: Field) -> tuple[pa.DataType | None, int | None]:
+    """Return the type of the rows, None when there are blobs, and the bits of a primitive value."""
+    if has_blobs(field):
+        return None, None
+    type_ = arrow_type(field)
+    return type_, type_.bit_width if pa.types.is_primitive(type_) else None
+
+
 def _joined(arrays: list[pa.Array]) -> list[pa.Array]:
     """Join arrays, or leave them apart when one array cannot hold them all."""
-    if len(arrays) < 2:
+    if not arrays:
         return arrays
     try:
         return [pa.concat_arrays(arrays)]

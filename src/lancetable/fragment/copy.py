@@ -128,7 +128,9 @@ def _outputs(stored: Sequence[_Stored], rows_per_file: int) -> list[list[_Stored
 
 def _copied(source: Source, stored: Sequence[_Stored], wanted: CopyTarget) -> Fragment:
     name = new_file_name()
-    copier = PageCopier(begin_file(name, wanted.target), wanted.schema, wanted.version)
+    copier = PageCopier(
+        begin_file(wanted.target.store, wanted.target.path(name)), wanted.schema, wanted.version
+    )
     try:
         for fragment, columns in stored:
             files = [FilePart(partial(_opened, source, file)) for file in fragment.files]

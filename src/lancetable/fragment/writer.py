@@ -116,13 +116,13 @@ def new_file_name() -> str:
     return f"{int.from_bytes(name[:3], 'big'):024b}{name[3:].hex()}.lance"
 
 
-def begin_file(name: str, target: WriteTarget) -> WritableFile:
+def begin_file(store: Store, path: str) -> WritableFile:
     """Begin one data file; small pieces of it are written together.
 
     Raises:
         StoreError: the file cannot be created.
     """
-    return _Gathering(target.store.create(target.path(name)))
+    return _Gathering(store.create(path))
 
 
 def open_writer(
@@ -136,7 +136,7 @@ def open_writer(
     """
     path = target.path(name)
     store = target.store
-    file = begin_file(name, target)
+    file = begin_file(store, path)
     try:
         return FileWriter(
             file,

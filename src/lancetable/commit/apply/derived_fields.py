@@ -178,10 +178,8 @@ def _has_deletions(fragment: Fragment) -> bool:
 
 
 def _is_spilled(fragment: Fragment) -> bool:
-    return any(
-        isinstance(sequence, ColumnSequence)
-        for sequence in (fragment.row_ids, fragment.created_at, fragment.last_updated_at)
-    )
+    sequences = (fragment.row_ids, fragment.created_at, fragment.last_updated_at)
+    return ColumnSequence in map(type, sequences)
 
 
 def _mixes_versions(before: Manifest, made: Manifest) -> bool:

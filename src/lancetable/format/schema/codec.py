@@ -102,7 +102,7 @@ def _siblings(opened: list[_Open], owner: str) -> tuple[Field, ...]:
     if len(set(names)) != len(names):
         twice, _ = Counter(names).most_common(1)[0]
         raise CorruptError(f"{owner} has two fields named {twice!r}")
-    return tuple([_close(one) for one in opened])
+    return tuple(map(_close, opened))
 
 
 def _below(parent: _Open | None, message: file_pb2.Field) -> _Open:
@@ -124,6 +124,10 @@ def _close(opened: _Open) -> Field:
     metadata = decode_metadata(message.metadata) if message.metadata else NO_METADATA
     if text == "blob":
         text, metadata = "large_binary", {**metadata, BLOB_KEY: "true"}
+    if message.unenforced_primary_key or message.unenforced_primary_key_position:
+        key: int | None = message.unenforced_primary_key_position
+    else:
+        key = primary_key_position(metadata) if metadata else None
     dictionary = message.dictionary
     return Field(
         name,
@@ -136,14 +140,8 @@ def _close(opened: _Open) -> Field:
         DictionaryPage(dictionary.offset, dictionary.length)
         if message.HasField("dictionary") and dictionary.length
         else None,
-        _key_position(message, metadata),
+        key,
     )
-
-
-def _key_position(message: file_pb2.Field, metadata: Mapping[str, str]) -> int | None:
-    if message.unenforced_primary_key or message.unenforced_primary_key_position:
-        return int(message.unenforced_primary_key_position)
-    return primary_key_position(metadata) if metadata else None
 
 
 def decode_metadata(stored: Mapping[str, bytes]) -> Mapping[str, str]:

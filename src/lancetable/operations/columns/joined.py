@@ -19,8 +19,8 @@ from lancetable.format.schema.project import resolve
 from lancetable.fragment.projection import ROW_ADDRESS, ROW_ID
 from lancetable.operations.columns.column_values import JoinMaker
 from lancetable.operations.input.assign import assigned, exact_cast
-from lancetable.operations.input.fit import write_schema, write_type
-from lancetable.operations.input.sources import RowSource, read_source
+from lancetable.operations.input.fit import read_rows, write_type
+from lancetable.operations.input.sources import RowSource
 from lancetable.operations.keys.join import index_keys
 from lancetable.operations.keys.keys import comparable
 from lancetable.operations.keys.spill import RowBuffer, keep, kept_step, kept_type
@@ -40,7 +40,7 @@ def joined(
         InputError: no key is named.
     """
     schema = snapshot.manifest.schema
-    source = read_source(data, write_schema(schema))
+    source = read_rows(data, schema)
     fields = new_fields(source.schema, on)
     (kept,) = keep(*keepable(source), MEMORY_LIMIT)
     keys = [

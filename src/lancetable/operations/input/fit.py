@@ -16,6 +16,7 @@ from lancetable.file.blobs import written_type
 from lancetable.format.schema.model import BLOB_KEY, BLOB_V2, EXTENSION_NAME, Field, Schema
 from lancetable.format.schema.types import arrow_type, without_extensions
 from lancetable.operations.input.casts import CastPlanner, Mismatch, Step
+from lancetable.operations.input.sources import RowSource, read_source
 from lancetable.operations.results import CastNote
 
 RESERVED = frozenset(
@@ -94,9 +95,9 @@ def fit(
         place = places.pop(field.name, None)
         if place is not None:
             type_ = source.field(place).type
-            step = None
-            if not (field.is_blob and is_blob_input(field, type_)):
-                step = planner.plan(field.name, type_, write_type(field))
+            step, wanted = None, write_type(field)
+            if type_ != wanted and not (field.is_blob and is_blob_input(field, type_)):
+                step = planner.plan(field.name, type_, wanted)
             moves.append(_Move(place, step, field, _has_required(field)))
         elif is_complete and not field.nullable:
             reason = "must not be null and is not in the data"
@@ -106,11 +107,9 @@ def fit(
         raise _refusal(planner.mismatches, new_columns)
     if not moves:
         raise SchemaError("the data has none of the table's columns")
-    is_identity = len(moves) == len(source) and all(
-        move.place == number and move.step is None and not move.is_checked
-        for number, move in enumerate(moves)
-    )
-    supplied = Schema(tuple(move.field for move in moves), schema.metadata)
+    kept = [move.place for move in moves if move.step is None and not move.is_checked]
+    is_identity = kept == list(range(len(source)))
+    supplied = Schema(tuple([move.field for move in moves]), schema.metadata)
     return Fit(supplied, tuple(planner.notes), tuple(moves), is_identity)
 
 
@@ -189,13 +188,18 @@ def is_blob_input(field: Field, type_: pa.DataType) -> bool:
     return True
 
 
-def write_schema(schema: Schema) -> pa.Schema:
-    """Return the storage types in which values without a type are taken.
+def read_rows(data: object, schema: Schema) -> RowSource:
+    """Return the rows of some data; values without a type take those of a table's columns.
 
-    Blobs of the second generation are left out: they may come as bytes or as references.
+    Blobs of the second generation have none: they may come as bytes or as references.
+
+    Raises:
+        InputError: the data is of no kind that holds rows, or its values do not fit a type.
     """
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        return read_source(data)
     fields = [field for field in schema.fields if not field.is_blob_v2]
-    return pa.schema([pa.field(field.name, write_type(field)) for field in fields])
+    return read_source(data, pa.schema([(field.name, write_type(field)) for field in fields]))
 
 
 @lru_cache(maxsize=4096)

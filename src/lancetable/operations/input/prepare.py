@@ -20,7 +20,7 @@ from lancetable.file.model import V2_2
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.types import schema_from_arrow
 from lancetable.fragment.writer import WriteOptions
-from lancetable.operations.input.fit import Fit, fit, refuse_new_names, write_schema, write_type
+from lancetable.operations.input.fit import Fit, fit, read_rows, refuse_new_names, write_type
 from lancetable.operations.input.sources import RowSource, read_source
 from lancetable.operations.input.write import check_stored, needed_version
 
@@ -121,8 +121,8 @@ def prepare(
     if data is None and schema is None:
         raise InputError("give data, a schema, or both")
     given = None if schema is None else _new(schema, options, old_version)
-    wanted = None if given is None else write_schema(given.schema)
-    source = read_source([] if data is None else data, wanted)
+    rows = [] if data is None else data
+    source = read_source(rows) if given is None else read_rows(rows, given.schema)
     target, settled = given or _new(source.schema, options, old_version)
     return Prepared(target, source, fit(source.schema, target), settled)
 
@@ -135,7 +135,7 @@ def prepare_replacement(
     Raises:
         SchemaError: a column cannot be stored.
     """
-    source = read_source(data, write_schema(old))
+    source = read_rows(data, old)
     target, settled = _new(source.schema, options, old_version)
     if not source.is_typed:
         target = _like(target, old)

@@ -39,8 +39,8 @@ from lancetable.fragment.writer import (
     with_total,
     write_fragments,
 )
-from lancetable.operations.input.fit import LEAVE_OUT, Fit, fit, write_schema
-from lancetable.operations.input.sources import RowSource, read_source
+from lancetable.operations.input.fit import LEAVE_OUT, Fit, fit, read_rows
+from lancetable.operations.input.sources import RowSource
 from lancetable.operations.run.runner import THREADS, Runner, run_steps
 from lancetable.store import Store, TableLocation, spread
 
@@ -267,8 +267,7 @@ def pending_rows(
     manifest = snapshot.manifest
     check_writable(manifest.reader_flags, manifest.writer_flags)
     check_rows_stay(manifest, "add rows")
-    is_arrow = isinstance(data, (pa.Table, pa.RecordBatch))
-    source = read_source(data, None if is_arrow else write_schema(manifest.schema))
+    source = read_rows(data, manifest.schema)
     target = write_target(snapshot.location, snapshot.store, manifest.base_paths, options)
     return PendingRows(source, target, table_options(manifest, options), runner)
 
@@ -296,7 +295,7 @@ class PendingRows:
     @property
     def rows(self) -> int:
         """Number of rows written."""
-        return sum(fragment.physical_rows for fragment in self.fragments)
+        return sum([fragment.physical_rows for fragment in self.fragments])
 
     def write(self, schema: Schema, *, new_columns: str = LEAVE_OUT) -> Fit:
         """Have the rows in files that fit a schema; ``new_columns`` is a hint as in ``fit``.

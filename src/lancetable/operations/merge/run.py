@@ -26,13 +26,12 @@ from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.writer import with_total
 from lancetable.operations.input.assign import parse_assignments
-from lancetable.operations.input.fit import write_schema, write_type
-from lancetable.operations.input.sources import read_source
+from lancetable.operations.input.fit import read_rows, write_type
 from lancetable.operations.input.write import check_stored, keep_or_remove, table_options
 from lancetable.operations.keys.join import SourceKeys, source_keys
 from lancetable.operations.keys.keys import InsertedKeys
 from lancetable.operations.keys.spill import RowBuffer, keep
-from lancetable.operations.merge.clauses import Act, Clause, When, bind_clauses
+from lancetable.operations.merge.clauses import Act, BoundClause, Clause, When, bind_clauses
 from lancetable.operations.merge.match_rows import MergePlan, MergeWork
 from lancetable.operations.merge.source import SourcePlan, check_keys, merged_schema, plan_source
 from lancetable.operations.prepared_transaction import PreparedTransaction, prepare_transaction
@@ -74,6 +73,9 @@ class _Job(NamedTuple):
     clauses: tuple[Clause, ...]
     options: MergeOptions
     source: pa.Schema
+    schema: Schema
+    """Of the table after the merge, as the clauses are bound to it."""
+    bound: tuple[BoundClause, ...]
     plan: SourcePlan
     keys: SourceKeys
     spread: "Spread"
@@ -118,7 +120,7 @@ def merge(
         InputError: rows of the source share a key, or a value does not fit its column.
         CommitError: nothing was changed.
     """
-    source = read_source(data, write_schema(snapshot.manifest.schema))
+    source = read_rows(data, snapshot.manifest.schema)
 
     def spread(planned: SourcePlan, keys: SourceKeys) -> Spread:
         parts = keep(
@@ -154,9 +156,10 @@ def merge_spread(
     check_keys(snapshot.manifest.schema, on)
     schema = merged_schema(snapshot, source, clauses, evolves=options.evolves_schema)
     planned = plan_source(source, schema, on, clauses)
-    bind_clauses(clauses, schema, planned.kept)
+    bound = bind_clauses(clauses, schema, planned.kept)
     keys = source_keys(planned.fit.schema, on)
-    job = _Job(tuple(on), tuple(clauses), options, source, planned, keys, spread(planned, keys))
+    parts = spread(planned, keys)
+    job = _Job(tuple(on), tuple(clauses), options, source, schema, bound, planned, keys, parts)
     return repeat(snapshot, lambda latest: _attempt(latest, job), options.change.commit)
 
 
@@ -200,14 +203,19 @@ def _attempt(snapshot: Snapshot, job: _Job) -> Done[MergeResult]:
 def _plan(snapshot: Snapshot, job: _Job) -> MergePlan:
     options = job.options
     schema = merged_schema(snapshot, job.source, job.clauses, evolves=options.evolves_schema)
-    _refuse_retyped(schema, job)
-    check_stored(schema, table_options(snapshot.manifest, options.change.write))
+    write = table_options(snapshot.manifest, options.change.write)
+    if schema is not snapshot.manifest.schema:
+        check_stored(schema, write)
+    bound = job.bound
+    if schema != job.schema:
+        _refuse_retyped(schema, job)
+        bound = bind_clauses(job.clauses, schema, job.plan.kept)
     return MergePlan(
         snapshot,
         schema,
         job.on,
         job.keys,
-        bind_clauses(job.clauses, schema, job.plan.kept),
+        bound,
         with_total(options.change.write),
         options.change.runner,
         options.memory_bytes,

@@ -90,7 +90,8 @@ def plan_source(
     planned = fit(chosen, schema, is_complete=False)
     # Arrow makes no empty arrays of extension types inside others.
     bare = pa.schema([field.with_type(storage_type(field.type)) for field in chosen])
-    sample = fit(bare, schema, is_complete=False).apply(_empty(bare))
+    bare_fit = planned if bare == chosen else fit(bare, schema, is_complete=False)
+    sample = bare_fit.apply(_empty(bare))
     fields = [
         *(
             pa.field(name, array.type)

@@ -51,22 +51,19 @@ def part_of(snapshot: Snapshot, fragments: Iterable[Fragment]) -> Snapshot:
 
 def parts(snapshot: Snapshot, rows: int = PART_ROWS) -> Iterator[Snapshot]:
     """Divide a version into parts of neighbouring fragments with about so many rows each."""
-    fragments = snapshot.manifest.fragments
-    waiting = iter(fragments)
-    while group := _group(waiting, rows, len(fragments)):
+    waiting = iter(snapshot.manifest.fragments)
+    left = len(snapshot.manifest.fragments)
+    while left:
+        group: list[Fragment] = []
+        held = 0
+        with collector_paused(left):
+            for fragment in waiting:
+                group.append(fragment)
+                held += fragment.physical_rows or rows
+                if held >= rows or len(group) == PART_FRAGMENTS:
+                    break
+        left -= len(group)
         yield part_of(snapshot, group)
-
-
-def _group(waiting: Iterator[Fragment], rows: int, all_of_them: int) -> list[Fragment]:
-    group: list[Fragment] = []
-    held = 0
-    with collector_paused(all_of_them):
-        for fragment in waiting:
-            group.append(fragment)
-            held += fragment.physical_rows or rows
-            if held >= rows or len(group) == PART_FRAGMENTS:
-                break
-    return group
 
 
 def suited(runner: Runner, parts: Sequence[Snapshot]) -> Runner:

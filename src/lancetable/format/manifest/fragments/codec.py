@@ -5,6 +5,7 @@ as the bytes they came from: opening a table, and adding to it, needs none of th
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -46,8 +47,6 @@ class StoredFragments(Sequence[Fragment]):
     (:mod:`.numbering`). Their ids are compared when the first of them is asked for.
     """
 
-    __slots__ = ("_decoded", "_encoded", "_numbering", "_owner", "_parsed", "trust")
-
     def __init__(
         self,
         messages: Sequence[table_pb2.DataFragment] | None,
@@ -57,21 +56,22 @@ class StoredFragments(Sequence[Fragment]):
         encoded: bytes | None = None,
     ) -> None:
         self.trust = trust
-        self._parsed = messages
         self._owner = owner
         self._encoded = encoded
         self._decoded: dict[int, Fragment] = {}
-        is_read = messages is None and encoded is None
-        self._numbering: _Numbering | None = None if is_read else _AS_STORED
+        if messages is not None:
+            self._messages = messages
+        if messages is not None or encoded is not None:
+            self._numbers = _AS_STORED
 
-    @property
+    @cached_property
     def _messages(self) -> Sequence[table_pb2.DataFragment]:
-        if self._parsed is None:
-            try:
-                self._parsed = table_pb2.Manifest.FromString(self._bytes()).fragments
-            except DecodeError:
-                raise CorruptError(_DAMAGED, path=self.trust.path) from None
-        return self._parsed
+        try:
+            manifest = table_pb2.Manifest.FromString(self._bytes())
+        except DecodeError:
+            raise CorruptError(_DAMAGED, path=self.trust.path) from None
+        parsed: Sequence[table_pb2.DataFragment] = manifest.fragments
+        return parsed
 
     def encoded(self) -> bytes:
         """Return the bytes that stand for these fragments inside a manifest message."""
@@ -91,14 +91,11 @@ class StoredFragments(Sequence[Fragment]):
             self._encoded, self._owner = bytes(only.SerializeToString()), None
         return self._encoded
 
-    @property
+    @cached_property
     def _numbers(self) -> "_Numbering":
-        # Set at once, for threads that look at the same version.
-        if self._numbering is None:
-            self._numbering = _number(self._messages, self.trust.max_fragment_id)
-        return self._numbering
+        return _number(self._messages, self.trust.max_fragment_id)
 
-    @property
+    @cached_property
     def _named(self) -> Sequence[table_pb2.DataFragment]:
         """The messages, each with an id of its own if they are those of a manifest."""
         renamed = self._numbers.renamed
@@ -113,7 +110,7 @@ class StoredFragments(Sequence[Fragment]):
         if not self._numbers.stored_ids:
             return self
         moved = StoredFragments(self._messages, self.trust)
-        moved._numbering = _number(self._messages, max(largest, self.trust.max_fragment_id or 0))
+        moved._numbers = _number(self._messages, max(largest, self.trust.max_fragment_id or 0))
         return moved
 
     def largest_id(self) -> int | None:
@@ -136,7 +133,8 @@ class StoredFragments(Sequence[Fragment]):
         Those of a manifest that was read are looked at before anything is built on them, whoever
         wrote it: its bytes may be damaged.
         """
-        return self._parsed is None and self.trust.is_own and self._numbering is not None
+        known = self.__dict__
+        return self.trust.is_own and "_numbers" in known and "_messages" not in known
 
     def largest_field_id(self) -> int:
         """Return the largest id of a column that a file has or had, -1 when there is none."""
@@ -271,10 +269,7 @@ class StoredFragments(Sequence[Fragment]):
             is_after = not added or largest is None or added[0].id > largest
             if is_after and (self._is_own_unseen or self._numbers.is_sorted):
                 content = self._bytes() + table_pb2.Manifest(fragments=added).SerializeToString()
-                longer = StoredFragments(None, trust, encoded=content)
-                if self._numbering is not None:
-                    longer._numbering = _AS_STORED
-                return longer
+                return StoredFragments(None, trust, encoded=content)
         self.check_deletion_names(edit.removed.union(edit.changed))
         owner = table_pb2.Manifest()
         kept = owner.fragments

@@ -87,9 +87,12 @@ def encode_fragment(fragment: Fragment) -> table_pb2.DataFragment:
         if deletion.base_id is not None:
             stored.base_id = deletion.base_id
         stored.SetInParent()
-    _set_sequence(message, "row_ids", fragment.row_ids)
-    _set_sequence(message, "created_at_versions", fragment.created_at)
-    _set_sequence(message, "last_updated_at_versions", fragment.last_updated_at)
+    if fragment.row_ids is not None:
+        _set_sequence(message, "row_ids", fragment.row_ids)
+    if fragment.created_at is not None:
+        _set_sequence(message, "created_at_versions", fragment.created_at)
+    if fragment.last_updated_at is not None:
+        _set_sequence(message, "last_updated_at_versions", fragment.last_updated_at)
     return message
 
 
@@ -175,12 +178,8 @@ def _sequence(message: table_pb2.DataFragment, group: str) -> SequenceSource | N
     return ColumnSequence()
 
 
-def _set_sequence(
-    message: table_pb2.DataFragment, name: str, sequence: SequenceSource | None
-) -> None:
+def _set_sequence(message: table_pb2.DataFragment, name: str, sequence: SequenceSource) -> None:
     match sequence:
-        case None:
-            return
         case InlineSequence(data):
             setattr(message, f"inline_{name}", data)
         case ExternalSequence(path, offset, size):
