@@ -81,6 +81,29 @@ def without_values(
     return tuple(found)
 
 
+def with_moved_rows(
+    segments: Iterable[IndexSegment],
+    fragment_ids: Iterable[int],
+    origins: Set[int],
+    changed_fields: Iterable[int],
+) -> Segments:
+    """Return the segments after an update moved rows, with their row ids, to new fragments.
+
+    A segment that holds row ids still finds them there, when it covers all fragments they came from
+    and none of its fields was changed.
+    """
+    new, fields = frozenset(fragment_ids), frozenset(changed_fields)
+    found = []
+    for segment in segments:
+        ids = segment.fragment_ids
+        is_true = holds_row_ids(segment) and fields.isdisjoint(segment.fields)
+        if is_true and ids is not None and origins <= ids:
+            found.append(covering(segment, ids | new))
+        else:
+            found.append(segment)
+    return tuple(found)
+
+
 def after_rewrite(
     segments: Sequence[IndexSegment],
     operation: Rewrite,

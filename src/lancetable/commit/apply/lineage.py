@@ -52,7 +52,7 @@ def number_new(
     fragments = list(fragments)
     next_row_id = after_known_ids(fragments, next_row_id)
     for fragment in fragments:
-        known = _known_ids(fragment)
+        known = known_ids(fragment)
         missing = fragment.physical_rows - known
         if missing < 0:
             raise InputError(
@@ -127,7 +127,8 @@ def _inline(data: bytes) -> InlineSequence:
     return InlineSequence(data)
 
 
-def _known_ids(fragment: Fragment) -> int:
+def known_ids(fragment: Fragment) -> int:
+    """Return how many rows of a new fragment bring their ids."""
     match fragment.row_ids:
         case None:
             return 0

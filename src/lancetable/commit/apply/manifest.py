@@ -327,6 +327,13 @@ def _updated(manifest: Manifest, operation: op.Update, context: Context) -> Stat
         if operation.fields_modified:
             fields = frozenset(operation.fields_modified)
             segments = coverage.without_values(segments, changed.keys(), fields, context.reuse)
+        if stable and operation.fields_for_preserving_frag_bitmap:
+            segments = coverage.with_moved_rows(
+                segments,
+                _moved_ids(manifest, operation.new_fragments),
+                changed.keys() | removed,
+                operation.fields_for_preserving_frag_bitmap,
+            )
         if operation.compacted_sstables:
             segments = coverage.after_merge_of_log(
                 segments,
@@ -337,6 +344,12 @@ def _updated(manifest: Manifest, operation: op.Update, context: Context) -> Stat
     elif operation.compacted_sstables:
         raise InputError("the table has no write-ahead log whose progress could be recorded")
     return _with_retained(made, before, segments, context)
+
+
+def _moved_ids(manifest: Manifest, new: Sequence[Fragment]) -> list[int]:
+    """Return the ids that those new fragments get all of whose rows have their ids already."""
+    numbered = _numbered(new, next_fragment_id(manifest))
+    return [one.id for one in numbered if lineage.known_ids(one) == one.physical_rows]
 
 
 def _touched(fragment: Fragment, operation: op.Update, manifest: Manifest) -> Fragment:

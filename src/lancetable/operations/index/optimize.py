@@ -9,6 +9,9 @@ merge     one from all segments and the uncovered fragments
 rebuild   one from the data of all fragments
 ========  =========================================================================================
 
+Answers of other readers hold stale rows when a new segment covers rows that an older one still has
+with their former values. Where that may be, the older segments are merged, also in mode ``append``.
+
 ``auto`` goes through the segments from the smallest on, and merges as long as the next one has at
 most twice as many rows as those before it together with the new rows. So an index keeps few
 segments, each row is written again only while its segment doubles, and large ones stay as they are.
@@ -40,6 +43,7 @@ from lancetable.operations.index.segments import (
     build_segments,
     column_of,
 )
+from lancetable.operations.index.stale_rows import may_be_stale
 from lancetable.operations.results import Done, RunOptions, VersionResult
 from lancetable.operations.retry import repeat
 from lancetable.options import check_options, option
@@ -192,16 +196,8 @@ def plan_optimize(
             raise missing(snapshot, name)
     reuse = load_reuse(snapshot, snapshot.indices())
     rows = {one.id: live_rows(one) or 0 for one in snapshot.manifest.fragments}
-    return tuple(
-        _step(
-            snapshot,
-            by_name[name],
-            {one.uuid: covered(one, snapshot, reuse) for one in by_name[name]},
-            rows,
-            options.mode,
-        )
-        for name in chosen
-    )
+    known = {one.uuid: covered(one, snapshot, reuse) for name in chosen for one in by_name[name]}
+    return tuple(_step(snapshot, by_name[name], known, rows, options.mode) for name in chosen)
 
 
 def _step(
@@ -211,13 +207,13 @@ def _step(
     rows: Mapping[int, int],
     mode: OptimizeMode,
 ) -> OptimizeStep:
-    """Return what is done to one index; ``known`` has the fragments that each segment covers."""
+    """Return what is done to one index; ``known`` has the fragments that segments cover."""
     name = segments[0].name
     refused = _refused(snapshot, segments)
     if refused is not None:
         return OptimizeStep(name, f"left as it is: {refused}")
-    counts = {uuid: sum(rows[id_] for id_ in ids) for uuid, ids in known.items()}
-    new = frozenset(rows) - frozenset[int]().union(*known.values())
+    counts = {one.uuid: sum(rows[id_] for id_ in known[one.uuid]) for one in segments}
+    new = frozenset(rows).difference(*(known[one.uuid] for one in segments))
     size = sum(rows[id_] for id_ in new)
     everything = tuple(segments)
     if mode == "rebuild":
@@ -230,10 +226,13 @@ def _step(
             removed=everything,
         )
     merged = _merged(segments, counts, size, mode=mode, has_new=bool(new))
+    stale = may_be_stale(snapshot, segments, known, new) if new else ()
+    merged = tuple(one for one in segments if known[one.uuid] and (one in merged or one in stale))
     gone = tuple(one for one in segments if (new or merged) and not known[one.uuid])
     removed = (*merged, *(one for one in gone if one not in merged))
     total = sum(counts[one.uuid] for one in merged)
     reason = _reason(len(segments), (len(new), size), (len(merged), total))
+    reason += ", because rows were updated" if merged and stale and mode == "append" else ""
     return OptimizeStep(name, reason, new, size, merged, total, removed)
 
 

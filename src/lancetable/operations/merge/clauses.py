@@ -17,7 +17,7 @@ from lancetable.expression.tree import rebuild
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import with_payloads
 from lancetable.format.schema.types import arrow_field
-from lancetable.operations.input.assign import Assignment, bind_assignments
+from lancetable.operations.input.assign import Assignment, bind_assignments, set_ids
 
 SOURCE = "source"
 TARGET = "target"
@@ -132,6 +132,17 @@ def _refuse_gaps(clause: BoundClause, schema: Schema) -> None:
             raise SchemaError(
                 f"column {field.name!r} must not be null and inserted rows have no value for it"
             )
+
+
+def set_fields(clauses: Iterable[BoundClause], schema: Schema) -> tuple[int, ...]:
+    """Return the ids of all fields that clauses set in rows of the table."""
+    found: set[int] = set()
+    for clause in clauses:
+        if clause.act is Act.UPDATE:
+            copied = (field for field in schema.fields if field.name in clause.copied)
+            found.update(part.id for field in copied for part in field.walk())
+            found.update(set_ids(clause.assignments))
+    return tuple(sorted(found))
 
 
 def _sided(expression: Expression, names: pa.Schema) -> Expression:

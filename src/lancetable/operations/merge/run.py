@@ -31,7 +31,14 @@ from lancetable.operations.input.write import check_stored, keep_or_remove, tabl
 from lancetable.operations.keys.join import SourceKeys, source_keys
 from lancetable.operations.keys.keys import InsertedKeys
 from lancetable.operations.keys.spill import RowBuffer, keep
-from lancetable.operations.merge.clauses import Act, BoundClause, Clause, When, bind_clauses
+from lancetable.operations.merge.clauses import (
+    Act,
+    BoundClause,
+    Clause,
+    When,
+    bind_clauses,
+    set_fields,
+)
 from lancetable.operations.merge.match_rows import MergePlan, MergeWork
 from lancetable.operations.merge.source import SourcePlan, check_keys, merged_schema, plan_source
 from lancetable.operations.prepared_transaction import PreparedTransaction, prepare_transaction
@@ -241,7 +248,7 @@ def _operation(
         return merge_of_all(manifest, plan.schema, fragments, marks)
     return replace(
         marks.update(fragments),
-        fields_for_preserving_frag_bitmap=tuple(one.id for one in manifest.schema.walk()),
+        fields_for_preserving_frag_bitmap=set_fields(plan.clauses, manifest.schema),
         inserted_rows=work.inserted_keys.filter(ids),
     )
 
