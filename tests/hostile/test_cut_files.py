@@ -29,7 +29,7 @@ for read in reads:
         eval(read)
     except CorruptError as error:
         assert ".lance" in str(error), error
-        assert "cut" in str(error) or "ends" in str(error), error
+        assert "truncated" in str(error) or "ends" in str(error), error
     else:
         raise SystemExit(f"{read}: not noticed")
 print("raised")
@@ -111,7 +111,7 @@ def test_only_the_files_of_wanted_rows_are_checked(tmp_path: Path) -> None:
     for wanted in ([ROWS], [ROWS, 2 * ROWS - 1], list(range(ROWS, 2 * ROWS))):
         assert table.take(wanted)["a"].to_pylist() == [row - ROWS for row in wanted]
     for wanted in ([0], [ROWS, 0], list(range(2 * ROWS))):
-        with pytest.raises(lt.CorruptError, match=f"{first.name}.*was cut from"):
+        with pytest.raises(lt.CorruptError, match=f"{first.name}.*was truncated from"):
             table.take(wanted)
 
 

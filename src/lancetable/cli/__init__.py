@@ -1,4 +1,4 @@
-"""The command line: looks into tables and data files, and looks after versions."""
+"""The command line: inspect tables and data files, and manage versions."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What ``lancetable --help`` says, as typer words it; a test compares the two.
+"""The text of ``lancetable --help`` in the words of typer; a test compares the two.
 
 Loading typer takes several times as long as everything else that leads to this page.
 """

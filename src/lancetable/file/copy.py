@@ -1,4 +1,4 @@
-"""Data files joined page by page, nothing decoded.
+"""Join data files page by page, without decoding them.
 
 A page of a 2.1 or 2.2 file is complete in itself: its description and its buffers do not depend on
 where in a file they stand, nor on other pages. So the pages of several files, one behind the other,

@@ -109,5 +109,5 @@ def create_file(
     store, name = file_place(path)
     wanted = file_version(version)
     if store.exists(name):
-        raise ExistsError(f"{path}: there is such a file; choose another name")
+        raise ExistsError(f"{path}: the file already exists; choose another name")
     return DataFileWriter(store, name, schema, wanted)

@@ -1,4 +1,4 @@
-"""Drives many readings at once: each round of requests becomes one batch of I/O."""
+"""Drive many readings at once: each round of requests becomes one batch of I/O."""
 
 from collections.abc import Sequence
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""A single data file for people: open it, look at it, read from it."""
+"""Open a single data file to inspect it and read its rows."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
@@ -172,7 +172,9 @@ def open_file(path: "str | PathLike[str]") -> DataFileHandle:
                 f"{path}: a data file of version 0.1 carries no schema; open its table instead"
             )
         if bytes(tail[4:]) != b"LANC":
-            raise CorruptError("this is no data file: it does not end with 'LANC'", path=str(path))
+            raise CorruptError(
+                "this is not a data file: it does not end with 'LANC'", path=str(path)
+            )
     return DataFileHandle(FileReader.open(file, str(path)), store, name)
 
 

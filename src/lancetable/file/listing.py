@@ -1,4 +1,4 @@
-"""The pages of a data file, for people who look at it."""
+"""List the pages of a data file."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 

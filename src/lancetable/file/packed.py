@@ -1,4 +1,4 @@
-"""Packed structs: their column holds all children, also those that were not asked for."""
+"""Packed structs: read the wanted children of a column that holds all of them."""
 
 import pyarrow as pa
 

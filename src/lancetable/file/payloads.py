@@ -105,7 +105,7 @@ class PayloadFinder:
 def _within(file: ReadableFile, path: str, position: int, size: int) -> Payload:
     if position < 0 or size < 0 or position + size > file.size:
         raise CorruptError(
-            f"a blob is said to be bytes {position} to {position + size}"
+            f"a blob is recorded as bytes {position} to {position + size}"
             f" of a file of {file.size} bytes",
             path=path,
         )

@@ -1,4 +1,4 @@
-"""Pages that are wanted nearly whole are fetched whole, in one round instead of two.
+"""Fetch pages that are wanted nearly whole in one round instead of two.
 
 A page is usually read by way of a table of its chunks, which is fetched first. Over a network that
 costs a round, and for a page most of whose rows are wanted it saves nothing.

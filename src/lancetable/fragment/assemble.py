@@ -1,4 +1,4 @@
-"""Puts one column together from the parts that several data files hold.
+"""Join one column from the parts that several data files hold.
 
 Every part is the same column with some struct children missing. What no part has is null; the
 validity of structs and the offsets of lists come from the first part that has them.

@@ -137,5 +137,5 @@ def blob_field(fields: Iterable[Field]) -> Field:
     """
     last = list(fields)[-1]
     if not last.is_blob:
-        raise SchemaError(f"column {last.name!r} is no blob column; read it with scan or take")
+        raise SchemaError(f"column {last.name!r} is not a blob column; read it with scan or take")
     return last

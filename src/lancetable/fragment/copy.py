@@ -1,4 +1,4 @@
-"""Fragments joined by copying their pages, where that gives the same rows.
+"""Join fragments by copying their pages, where that gives the same rows.
 
 That is so when no row is deleted, every column is in files of the wanted version as the table
 describes it, and the pages are not so small that reading many of them would cost more than writing

@@ -1,4 +1,4 @@
-"""Opens data files, and keeps those in use open: not more of them than is sensible.
+"""Open data files, and keep a bounded number of them open.
 
 A mapped file holds a descriptor, a small one its bytes; both are counted against one budget.
 """

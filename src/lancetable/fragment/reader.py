@@ -1,4 +1,4 @@
-"""Reads rows of one fragment: data files side by side, nulls for what none of them has."""
+"""Read rows of one fragment: data files side by side, nulls for what none of them has."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The readers of all fragments of one version, and the way from a row's number to its place."""
+"""The readers of all fragments of one version, and the positions of rows in them."""
 
 from bisect import bisect_right
 from collections.abc import Iterable

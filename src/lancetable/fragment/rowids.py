@@ -85,7 +85,7 @@ def _external(source: Source, stored: ExternalSequence) -> bytes:
     stop = stored.offset + stored.size
     if stop > len(content):
         raise CorruptError(
-            f"row ids are said to end at byte {stop}, the file has {len(content)}",
+            f"row ids end at byte {stop}, the file has {len(content)}",
             path=stored.path,
         )
     return content[stored.offset : stop]

@@ -1,4 +1,4 @@
-"""Keeps some rows of columns that are lists of chunks."""
+"""Keep some rows of columns that are lists of chunks."""
 
 from collections.abc import Sequence
 from itertools import accumulate

@@ -1,4 +1,4 @@
-"""The columns no file stores: where a row is, which row it is, when it came and changed."""
+"""System columns, which no file stores: row addresses, row ids, and versions of each row."""
 
 from typing import TypeAlias
 
@@ -43,7 +43,7 @@ def _values(opened: OpenFragment, name: str, rows: Rows) -> Unsigned:
         return addresses(opened.fragment.id, rows)
     if name in {CREATED_AT, LAST_UPDATED_AT}:
         return np.full(len(rows), FIRST_VERSION)
-    raise AssertionError(f"{name} is no system column")
+    raise AssertionError(f"{name} is not a system column")
 
 
 def row_offsets(opened: OpenFragment, first_live_row: int, rows: Rows) -> pa.Array:

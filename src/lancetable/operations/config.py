@@ -46,7 +46,7 @@ def map_update(entries: Mapping[str, str | None], *, replace: bool = False) -> M
     """
     for key, value in cast("Mapping[object, object]", entries).items():
         if not isinstance(key, str) or not key:
-            raise InputError(f"{key!r} is no key; use a text that is not empty")
+            raise InputError(f"{key!r} is not a valid key; give text that is not empty")
         if value is not None and not isinstance(value, str):
             raise InputError(
                 f"the value of {key!r} is {value!r}; use a text, or None to remove the key"

@@ -1,4 +1,4 @@
-"""Do the work of a change now and make it a version later, perhaps elsewhere.
+"""Prepare a change now and make it a version later, perhaps in another process.
 
 A delete, an update or a merge:
 

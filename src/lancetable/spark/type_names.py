@@ -109,7 +109,7 @@ def parse_type(text: str, carried: pa.DataType, path: str) -> pa.DataType:
         return childless_type(_ALIASES.get(text, text), path)
     except LanceTableError:
         raise InputError(
-            f"column {path!r} has the type hint {text!r}, which is none; write a type such as "
+            f"column {path!r} has the type hint {text!r}, which is not a type; write one such as "
             "float32[768], uint32, float16, large_list<_>, json or blob"
         ) from None
 

@@ -61,7 +61,7 @@ class MemoryFile:
     def _cut(self) -> CorruptError:
         size = 0 if self._map is None else self._map.size()
         return CorruptError(
-            f"the file was cut from {self.size} to {size} bytes while it was open; if other "
+            f"the file was truncated from {self.size} to {size} bytes while it was open; if other "
             f"machines write here, set the storage option {LOCAL_READS}={COPIED!r}",
             path=self._path,
         )

@@ -1,4 +1,4 @@
-"""What one version of a table consists of, as Arrow tables: for questions asked with a query."""
+"""Describe one version of a table as Arrow tables, for queries on its metadata."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING

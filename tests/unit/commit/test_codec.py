@@ -155,7 +155,7 @@ def test_there_and_back(operation):
 def test_what_cannot_be_written():
     with pytest.raises(InputError, match="'Later'"):
         encode_transaction(Transaction(1, "u", Unknown("Later")))
-    with pytest.raises(InputError, match="is no UUID"):
+    with pytest.raises(InputError, match="is not a UUID"):
         encode_transaction(Transaction(1, "u", UpdateMemWalState((CompactedSsTable("x", 1),))))
 
 

@@ -82,7 +82,7 @@ def test_packed_and_dedicated_side_files(golden):
 def test_only_blob_columns_have_blobs(golden):
     table = open_table(str(golden / "memwal" / "blob_v1_2_1"))
 
-    with pytest.raises(SchemaError, match="no blob column"):
+    with pytest.raises(SchemaError, match="not a blob column"):
         table.blobs("id", [0])
 
 

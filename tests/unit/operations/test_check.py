@@ -209,7 +209,7 @@ def test_a_stopped_check_goes_on_from_its_journal(tmp_path) -> None:
     assert table.maintenance.check(level="data", journal=journal).problems == first.problems
     assert len(table.maintenance.check(level="files", journal=journal).problems) == 3
     Path(journal).write_text("[]")
-    with pytest.raises(lt.InputError, match="no journal"):
+    with pytest.raises(lt.InputError, match="not a journal"):
         table.maintenance.check(level="data", journal=journal)
 
 

@@ -268,7 +268,7 @@ def test_settings_are_picked_but_not_forwarded(table: lt.Table) -> None:
 def test_what_is_named_wrongly(table: lt.Table) -> None:
     with pytest.raises(RefNotFoundError, match="no branch 'x'"):
         table.branches.fast_forward("x")
-    with pytest.raises(VersionNotFoundError, match="version 3 is none that branch 'dev' made"):
+    with pytest.raises(VersionNotFoundError, match="branch 'dev' did not create version 3"):
         table.branches.cherry_pick("dev", 3)
     dev = lt.open_table(table.uri, branch="dev")
     sub = dev.branches.create("sub")

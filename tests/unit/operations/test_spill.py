@@ -97,7 +97,7 @@ def test_an_error_of_the_source_comes_through(small_parts):
 def test_a_full_disk_is_told(monkeypatch, small_parts):
     table = lancetable.create_table(small_parts.parent / "t", {"k": [1], "n": [1]})
     merge = table.merge(batches(500), on="k").when_not_matched_insert_all().with_duplicates()
-    with pytest.raises(StoreError, match="cannot be put aside there"):
+    with pytest.raises(StoreError, match="cannot be spilled"):
         merge.with_memory(1000, spill_folder=str(small_parts / "nowhere")).execute()
 
     class Full:

@@ -85,7 +85,7 @@ def test_a_whole_inner_struct_is_set(table, mode):
         ({"a.x": "1"}, SchemaError, "no 'x' below 'a'"),
         ({"x.b": "1"}, SchemaError, "'x.b' cannot be set, it is not in the table"),
         ({"id.b": "1"}, SchemaError, "it has no parts"),
-        ({"l.d": "'x'"}, SchemaError, "'l' is no struct"),
+        ({"l.d": "'x'"}, SchemaError, "'l' is not a struct"),
         ({"a": "null", "a.b": "1"}, SchemaError, "'a' and 'a.b' overlap"),
         ({"a.c.d": "'x'", "a.c": "null"}, SchemaError, "'a.c' and 'a.c.d' overlap"),
         ({"a.b": "1", "a.`b`": "2"}, SchemaError, "overlap"),

@@ -1,1 +1,1 @@
-"""What each version did, and how two versions differ."""
+"""Changes that each version made, and differences between two versions."""

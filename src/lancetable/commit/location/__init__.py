@@ -1,1 +1,1 @@
-"""Where the versions of a table are recorded, and how one is claimed."""
+"""Places that record the versions of a table, and ways to claim the next one."""

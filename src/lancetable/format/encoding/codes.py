@@ -115,7 +115,7 @@ def _repeated(value: Block | None, keep: slice, kind: Kind, validity: Mask | Non
         return Runs(pa.nulls(1, kind.type), np.array([rows]))
     one = leaf_array(value, kind, None)
     if len(one) != 1:
-        raise CorruptError(f"the value of a constant page is no value of type {kind.type}")
+        raise CorruptError(f"the value of a constant page is not a value of type {kind.type}")
     if validity is None:
         return Runs(one, np.array([rows]))
     return Codes(_with_null(one), np.where(validity, np.int8(0), np.int8(1)))

@@ -215,7 +215,7 @@ def _repeated(value: Block | None, count: int, kind: Kind, validity: Mask | None
         return _from_buffers(kind.type, count, [pa.py_buffer(b"")], validity)
     one = leaf_array(value, kind, None)
     if len(one) != 1:
-        raise CorruptError(f"the value of a constant page is no value of type {kind.type}")
+        raise CorruptError(f"the value of a constant page is not a value of type {kind.type}")
     read_limits().check_page(count * one.nbytes, count)
     if validity is None:
         return pa.repeat(one[0], count) if count else one[:0]

@@ -190,7 +190,7 @@ def _timestamp(message: table_pb2.Timestamp) -> datetime:
     try:
         return _EPOCH + timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
     except OverflowError:
-        raise CorruptError(f"the time of the version, {message.seconds} s, is no date") from None
+        raise CorruptError(f"the time of the version, {message.seconds} s, is not a date") from None
 
 
 def _writer(message: _Heading) -> WriterVersion | None:

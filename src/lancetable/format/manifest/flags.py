@@ -1,4 +1,4 @@
-"""May this version be read, may it be written: feature flags, and the rules that refuse a table.
+"""Feature flags, which decide whether a version may be read and written.
 
 A reader stops at a reader flag it does not support; writer flags never stop reading. Some flags
 come in pairs, set in both words or in neither.

@@ -1,4 +1,4 @@
-"""Makes message classes from a serialised file of descriptors.
+"""Make message classes from a serialised file of descriptors.
 
 protobuf's own way loads its text format, its JSON form and a second implementation of everything,
 which takes longer than opening a table. Its compiled core can do without them; where that core is

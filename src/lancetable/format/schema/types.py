@@ -294,7 +294,7 @@ def _from_arrow(arrow: pa.Field, ids: Iterator[int], depth: int) -> Field:
     children = tuple(_from_arrow(child, ids, depth + 1) for child in _child_fields(storage, text))
     if metadata.get(EXTENSION_NAME) == BLOB_V2 and text != "struct":
         raise SchemaError(
-            f"column {arrow.name!r} is called a blob but is no struct of data and uri"
+            f"column {arrow.name!r} is called a blob but is not a struct of data and uri"
         )
     return Field(
         name=arrow.name,

@@ -120,9 +120,9 @@ def _wanted(info: BranchInfo, newest: int, versions: Sequence[int] | None) -> li
         return list(own)
     for version in versions:
         if version not in own:
-            have = f"{own[0]} to {own[-1]}" if own else "none yet"
+            created = f"it created {own[0]} to {own[-1]}" if own else "it created none yet"
             raise VersionNotFoundError(
-                f"version {version} is none that branch {info.name!r} made; those are: {have}"
+                f"branch {info.name!r} did not create version {version}; {created}"
             )
     return sorted(set(versions))
 

@@ -54,7 +54,7 @@ class Journal:
         except FileNotFoundInStoreError:
             pass
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise InputError(f"{path} is no journal of a check; name another file") from None
+            raise InputError(f"{path} is not a journal of a check; name another file") from None
         return journal
 
     def note(self, key: str, finding: Finding) -> None:

@@ -125,8 +125,8 @@ class JoinMaker:
         again = places[1:][places[1:] == places[:-1]]
         if len(again):
             raise InputError(
-                f"several rows of the data have one key, such as {self._shown(batch, again)}; keep "
-                "one row for each key"
+                "several rows of the data have the same key, such as "
+                f"{self._shown(batch, again)}; keep one row for each key"
             )
         if self.is_complete and len(places) < batch.num_rows:
             missing = np.setdiff1d(np.arange(batch.num_rows), places)

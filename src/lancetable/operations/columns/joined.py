@@ -187,7 +187,8 @@ class OrderedMaker:
         if len(again):
             some = self._shown(again[:3])
             raise InputError(
-                f"several rows of the data have one key, such as {some}; keep one row for each key"
+                f"several rows of the data have the same key, such as {some}; keep one row for each"
+                " key"
             )
 
 

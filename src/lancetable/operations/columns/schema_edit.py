@@ -130,7 +130,7 @@ def added_field(schema: Schema, path: Sequence[str], field: Field) -> Schema:
     parent = resolve(schema, ".".join(f"`{step}`" for step in path))[-1]
     refuse_name(field.name, parent.children, is_top=False)
     if parent.logical_type != "struct" or parent.is_packed or parent.is_blob:
-        raise SchemaError(f"column {'.'.join(path)!r} is no struct that could get a column")
+        raise SchemaError(f"column {'.'.join(path)!r} is not a struct, so it cannot get a column")
     steps = ".".join(f"`{step}`" for step in path)
     return changed_field(
         schema, steps, lambda found: found._replace(children=(*found.children, field))

@@ -171,7 +171,7 @@ def settable(name: str, schema: Schema) -> tuple[Field, ...]:
     for above in path[:-1]:
         if above.logical_type != "struct":
             raise SchemaError(
-                f"column {name!r} cannot be set, as {above.name!r} is no struct but of type "
+                f"column {name!r} cannot be set, as {above.name!r} is not a struct but of type "
                 f"{above.logical_type!r}; set the whole column"
             )
     return path

@@ -241,7 +241,7 @@ class SpillPlace:
         except OSError as cause:
             where = self.folder or tempfile.gettempdir()
             raise StoreError(
-                f"{where}: rows cannot be put aside there: "
+                f"{where}: rows cannot be spilled to this folder: "
                 f"{cause.strerror or cause}; make room, name another folder or allow more memory"
             ) from cause
 

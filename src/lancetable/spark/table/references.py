@@ -1,4 +1,4 @@
-"""The names of versions for those who use Spark: tags and branches, to look at and to change."""
+"""Tags and branches of a LanceTable."""
 
 # ruff: noqa: N802 - the names are those PySpark users know
 

@@ -1,4 +1,4 @@
-"""The table API for those who know DeltaTable: the core's operations, run on Spark.
+"""The table API in the shape of DeltaTable: the core's operations, run on Spark.
 
 Conditions and values are SQL of this library, given as texts. Each call works on the latest version
 and commits one; errors keep their classes, as all of it runs in the caller's own process.

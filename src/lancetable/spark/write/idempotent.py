@@ -52,5 +52,7 @@ def last_version(latest: Snapshot, app_id: str) -> int | None:
 
 def _number(text: str) -> int:
     if not text.isdecimal():
-        raise InputError(f"a version of the table records {VERSION}={text!r}, which is no number")
+        raise InputError(
+            f"a version of the table records {VERSION}={text!r}, which is not a number"
+        )
     return int(text)

@@ -66,7 +66,7 @@ def parse_address(uri: str) -> Address:
     if service is None:
         known = ", ".join(f"{name}://" for name in _SERVICES)
         raise UnsupportedError(
-            f"{quoted(uri)}: there is no store {quoted(scheme, 40)}://; known are paths and {known}"
+            f"{quoted(uri)}: unknown scheme {quoted(scheme, 40)}://; use a path or one of {known}"
         )
     check_characters(uri)
     bucket, _, escaped = rest.partition("/")

@@ -103,7 +103,7 @@ class FixedSizeList:
                 self.dimension, _row_bits(table, self.dimension), None, len(table)
             )
         if stored.width % self.dimension:
-            raise CorruptError("the width of a list is no multiple of its dimension")
+            raise CorruptError("the width of a list is not a multiple of its dimension")
         items = FixedWidth(stored.data, stored.width // self.dimension)
         decoded = for_values(self.inner).decode_values(items)
         return FixedSizeLists(self.dimension, decoded, None, len(stored))
@@ -133,7 +133,7 @@ class FixedSizeList:
         if getattr(self.inner, "bits", 0) == 1:
             return _row_bits(rows, items)
         if rows.shape[1] % items:
-            raise CorruptError("the width of a list is no multiple of its dimension")
+            raise CorruptError("the width of a list is not a multiple of its dimension")
         plain = FixedWidth(np.ascontiguousarray(rows), rows.shape[1] // items)
         return for_values(self.inner).decode_values(plain)
 

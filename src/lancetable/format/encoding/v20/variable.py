@@ -97,7 +97,7 @@ def _positions(
     stored: npt.NDArray[np.uint64], ends: Ends
 ) -> tuple[Integers, npt.NDArray[np.bool_] | None]:
     if ends.null_adjustment > np.iinfo(np.int64).max:
-        raise CorruptError(f"the null adjustment {ends.null_adjustment} is no position")
+        raise CorruptError(f"the null adjustment {ends.null_adjustment} is not a position")
     adjustment = np.uint64(ends.null_adjustment)
     valid: npt.NDArray[np.bool_] = stored < adjustment
     has_nulls = not valid.all()

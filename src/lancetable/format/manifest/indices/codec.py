@@ -106,7 +106,7 @@ def encode_uuid(text: str) -> table_pb2.UUID:
     try:
         return table_pb2.UUID(uuid=UUID(text).bytes)
     except ValueError:
-        raise InputError(f"{text!r} is no UUID") from None
+        raise InputError(f"{text!r} is not a UUID") from None
 
 
 def _decode(message: table_pb2.IndexMetadata) -> IndexSegment:
