@@ -14,8 +14,7 @@ A build receives the live rows of some fragments as batches of two columns, in t
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import IO, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -73,8 +72,8 @@ class Sink(Protocol):
         """
         ...
 
-    def spill(self) -> Path:
-        """Return a local folder for temporary files; it is removed after the build."""
+    def spill(self) -> IO[bytes]:
+        """Return a new local file without a name; it is closed, and so gone, after the build."""
         ...
 
 

@@ -7,14 +7,11 @@ per entry       u32 upper half of the rows, u32 size, then a roaring bitmap of t
 ==============  ==========================================================================
 """
 
-from array import array
-from collections.abc import Iterable
-
 import numpy as np
 
 from lancetable.errors import CorruptError
 from lancetable.format.manifest.roaring import decode_bitmap
-from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS
+from lancetable.format.rows import OFFSET_BITS
 from lancetable.index.base import Numbers
 
 
@@ -37,21 +34,3 @@ def decode_row_map(data: bytes) -> Numbers | None:
         parts.append(low | np.uint64(upper << OFFSET_BITS))
         at += size
     return np.concatenate(parts)
-
-
-def encode_row_map(parts: Iterable[Numbers]) -> bytes:
-    """Return the map of the rows of some arrays, in any order."""
-    from pyroaring import BitMap  # noqa: PLC0415 - reading a table does without it
-
-    found: dict[int, BitMap] = {}
-    for rows in parts:
-        uppers = rows >> np.uint64(OFFSET_BITS)
-        for upper in np.unique(uppers).tolist():
-            low = (rows[uppers == upper] & np.uint64(MAX_OFFSET)).astype(np.uint32)
-            bitmap = BitMap(array("I", low.tobytes()))
-            found[upper] = bitmap if upper not in found else found[upper] | bitmap
-    entries = [len(found).to_bytes(4, "little")]
-    for upper in sorted(found):
-        data = bytes(found[upper].serialize())
-        entries += [upper.to_bytes(4, "little"), len(data).to_bytes(4, "little"), data]
-    return b"".join(entries)

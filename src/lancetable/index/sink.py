@@ -1,10 +1,9 @@
 """Write the files of a new segment; after a failure none of them stays."""
 
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from typing import IO
 from uuid import uuid4
 
 import pyarrow as pa
@@ -27,7 +26,7 @@ class SegmentSink:
         self.files: list[IndexFile] = []
         self._store = store
         self._version = version
-        self._spilled: list[Path] = []
+        self._spilled: list[IO[bytes]] = []
 
     @property
     def paths(self) -> list[str]:
@@ -64,15 +63,16 @@ class SegmentSink:
             raise
         self.files.append(IndexFile(name, size))
 
-    def spill(self) -> Path:
-        """Return a new local folder for temporary files."""
-        self._spilled.append(Path(tempfile.mkdtemp(prefix="lancetable-index-")))
+    def spill(self) -> IO[bytes]:
+        """Return a new local file without a name."""
+        file = tempfile.TemporaryFile(prefix="lancetable-index-")  # noqa: SIM115 - see close
+        self._spilled.append(file)
         return self._spilled[-1]
 
     def close(self) -> None:
-        """Remove the temporary files."""
-        for folder in self._spilled:
-            shutil.rmtree(folder, ignore_errors=True)
+        """Close the temporary files, which are gone then."""
+        for file in self._spilled:
+            file.close()
 
     def discard(self) -> None:
         """Remove the files that were written; those that cannot be are left to a cleanup."""

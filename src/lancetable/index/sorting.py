@@ -1,27 +1,35 @@
 """Values with their rows, sorted by value within a memory limit.
 
-Nulls come first, floats are in IEEE total order. Rows are sorted in runs; when there are several,
-they wait in local files of Arrow batches and are merged block by block.
+Nulls come first, floats are in IEEE total order, equal values keep their order. Rows are sorted in
+runs; when there are several, they wait in local files of Arrow batches and are merged block by
+block. Some runs that wait become one before there are too many files to read at a time.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+import tempfile
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
+from lancetable.errors import StoreError
 from lancetable.format.arrays import numbers
+from lancetable.format.encoding.kernels.ordering import order_rows, text_order
 from lancetable.index.base import ROW, VALUE, Numbers, Sink
+from lancetable.index.codes import codes_of, has_codes, values_of
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-RUN_SHARE = 6
-"""A run takes this part of the memory: it is collected, joined, sorted and written."""
-BLOCKS_PER_RUN = 32
-_LEAST_BLOCK, _MOST_BLOCK = 1024, 64 * 1024
-_BITS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
+RUN_SHARE, BLOCK_SHARE = 6, 512
+"""A run takes this part of the memory, while it is collected and sorted a few times over; a block
+of a run that is merged takes that part."""
+FAN_IN = 64
+"""So many runs that wait become one."""
+_MOST_BYTES = 1 << 30
+"""A run has no more, so that the offsets of its texts fit into 32 bits."""
+_LEAST_BLOCK, _MOST_BLOCK = 64, 64 * 1024
 
 
 class Pairs(NamedTuple):
@@ -29,6 +37,12 @@ class Pairs(NamedTuple):
 
     values: pa.Array
     rows: Numbers
+
+    @property
+    def weight(self) -> int:
+        """How many bytes they take."""
+        weight: int = self.values.nbytes + self.rows.nbytes
+        return weight
 
     def slice(self, first: int, stop: int) -> "Pairs":
         """Return the pairs from one place up to another."""
@@ -44,17 +58,6 @@ def pairs_of(rows: Iterable[pa.RecordBatch]) -> Stream:
         yield Pairs(batch.column(VALUE), batch.column(ROW).to_numpy())
 
 
-def keys_of(values: pa.Array) -> pa.Array:
-    """Return values that compare in the order of the index; nulls stay nulls."""
-    if not pa.types.is_floating(values.type):
-        return values
-    unsigned = np.dtype(_BITS[values.type.bit_width // 8])
-    bits = np.frombuffer(values.buffers()[1], unsigned)[values.offset : values.offset + len(values)]
-    sign = unsigned.type(1 << (values.type.bit_width - 1))
-    ordered = np.where(bits & sign, ~bits, bits | sign)
-    return numbers(ordered, np.asarray(values.is_valid()) if values.null_count else None)
-
-
 def joined(parts: Sequence[Pairs]) -> Pairs:
     """Return the pairs of all parts."""
     if len(parts) == 1:
@@ -63,88 +66,228 @@ def joined(parts: Sequence[Pairs]) -> Pairs:
     return Pairs(values, np.concatenate([part.rows for part in parts]))
 
 
-def in_order(pairs: Pairs) -> Pairs:
-    """Return pairs sorted by value; equal values keep their order."""
-    order = pc.sort_indices(keys_of(pairs.values)).to_numpy()  # nulls last
-    order = np.roll(order, pairs.values.null_count)
-    return Pairs(pairs.values.take(numbers(order)), pairs.rows[order])
+def in_order(parts: list[Pairs]) -> Pairs:
+    """Return the pairs of all parts sorted by value; the list is empty afterwards."""
+    if has_codes(parts[0].values.type):
+        return _in_order_of_codes(parts)
+    values, rows = joined(parts)
+    parts.clear()
+    order = _order_of(values)
+    return Pairs(values.take(numbers(order)), rows[order])
+
+
+def _in_order_of_codes(parts: list[Pairs]) -> Pairs:
+    type_, nulls = parts[0].values.type, [np.empty(0, np.uint64)]
+    count = sum(len(part.rows) - part.values.null_count for part in parts)
+    block = np.empty(2 * count, np.uint64)
+    at = 0
+    for values, rows in parts:
+        codes = codes_of(values)
+        if values.null_count:
+            is_valid = np.asarray(values.is_valid())
+            nulls.append(rows[~is_valid])
+            codes, rows = codes[is_valid], rows[is_valid]  # noqa: PLW2901 - those that are left
+        block[at : at + len(codes)] = codes
+        block[count + at : count + at + len(codes)] = rows
+        at += len(codes)
+    parts.clear()
+    order_rows(block)
+    without = np.concatenate(nulls)
+    values = values_of(block[:count], type_, nulls=len(without))
+    return Pairs(
+        values, np.concatenate([without, block[count:]]) if len(without) else block[count:]
+    )
+
+
+def _order_of(values: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the places of values that have no codes, in their order."""
+    if not _is_text(values.type):
+        order = pc.sort_indices(values).to_numpy().astype(np.int64)  # nulls last
+        return np.roll(order, values.null_count)
+    if not values.null_count:
+        return text_order(values.cast(pa.large_binary()))
+    is_valid = np.asarray(values.is_valid())
+    order = text_order(values.drop_null().cast(pa.large_binary()))
+    return np.concatenate([np.flatnonzero(~is_valid), np.flatnonzero(is_valid)[order]])
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(
+        pt.is_string(type_)
+        or pt.is_large_string(type_)
+        or pt.is_binary(type_)
+        or pt.is_large_binary(type_)
+        or pt.is_fixed_size_binary(type_)
+    )
 
 
 def sort(stream: Stream, sink: Sink, memory_bytes: int) -> Stream:
-    """Yield all pairs sorted by value; equal values keep their order."""
-    limit = max(memory_bytes // RUN_SHARE, 1)
-    folder: Path | None = None
-    spilled: list[str] = []
+    """Yield all pairs sorted by value.
+
+    Raises:
+        StoreError: runs cannot be put aside.
+    """
+    limit = min(max(memory_bytes // RUN_SHARE, 1), _MOST_BYTES)
+    waiting = _Waiting(sink, max(memory_bytes // BLOCK_SHARE, 1))
     held: list[Pairs] = []
     weight = 0
     for pairs in stream:
         held.append(pairs)
-        weight += pairs.values.nbytes + pairs.rows.nbytes
+        weight += pairs.weight
         if weight >= limit:
-            folder = folder or sink.spill()
-            spilled.append(str(folder / f"{len(spilled)}.arrow"))
-            _spill(in_order(joined(held)), spilled[-1])
-            held, weight = [], 0
-    last = [iter([in_order(joined(held))])] if held else []
-    del held
-    yield from merge([*map(_read, spilled), *last])
+            waiting.add(iter([in_order(held)]))
+            weight = 0
+    last = [iter([in_order(held)])] if held else []
+    yield from merge([*waiting.streams(), *last])
 
 
-def _spill(pairs: Pairs, path: str) -> None:
-    block = min(max(len(pairs.rows) // BLOCKS_PER_RUN, _LEAST_BLOCK), _MOST_BLOCK)
-    batch = pa.RecordBatch.from_arrays([pairs.values, numbers(pairs.rows)], [VALUE, ROW])
-    with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, batch.schema) as writer:
-        for first in range(0, batch.num_rows, block):
-            writer.write_batch(batch.slice(first, block))
+class _Waiting:
+    """Sorted runs in files: those of each level were made of ``FAN_IN`` of the level before."""
+
+    def __init__(self, sink: Sink, block_bytes: int) -> None:
+        self._sink = sink
+        self._block_bytes = block_bytes
+        self._levels: list[list[IO[bytes]]] = [[]]
+
+    def add(self, stream: Stream) -> None:
+        """Put a run aside."""
+        self._levels[0].append(self._written(stream))
+        for number, level in enumerate(self._levels):
+            if len(level) < FAN_IN:
+                return
+            if number + 1 == len(self._levels):
+                self._levels.append([])
+            self._levels[number + 1].append(self._written(merge([*map(_read, level)])))
+            self._levels[number] = []
+
+    def streams(self) -> list[Stream]:
+        """Return the pairs of all runs, the first first."""
+        return [_read(file) for level in reversed(self._levels) for file in level]
+
+    def _written(self, stream: Stream) -> IO[bytes]:
+        try:
+            file = self._sink.spill()
+            self._write(stream, file)
+        except OSError as cause:
+            raise StoreError(
+                f"{tempfile.gettempdir()}: sorted rows cannot be put aside there: "
+                f"{cause.strerror or cause}; make room or allow more memory"
+            ) from cause
+        return file
+
+    def _write(self, stream: Stream, file: IO[bytes]) -> None:
+        writer = None
+        for pairs in stream:
+            count = len(pairs.rows)
+            rows = count * self._block_bytes // max(pairs.weight, 1)
+            block = min(max(rows, _LEAST_BLOCK), _MOST_BLOCK)
+            columns = [pairs.values, numbers(pairs.rows)]
+            batch = pa.RecordBatch.from_arrays(columns, [VALUE, ROW])
+            writer = writer or pa.ipc.new_stream(pa.PythonFile(file, "w"), batch.schema)
+            for first in range(0, count, block):
+                writer.write_batch(batch.slice(first, block))
+        if writer is not None:
+            writer.close()
+        file.flush()
 
 
-def _read(path: str) -> Stream:
-    with pa.OSFile(path) as file:
-        reader = pa.ipc.open_file(file)
-        yield from pairs_of(map(reader.get_batch, range(reader.num_record_batches)))
+def _read(file: IO[bytes]) -> Stream:
+    with file:
+        file.seek(0)
+        yield from pairs_of(pa.ipc.open_stream(pa.PythonFile(file, "r")))
+
+
+_Key: TypeAlias = int | bytes | Decimal
 
 
 class _Run:
-    """A sorted run that is being merged: the pairs at hand and their keys."""
+    """A sorted run that is being merged: the pairs at hand, of which some are taken."""
 
     def __init__(self, stream: Stream) -> None:
-        self._stream = stream
+        self.stream = stream
         self.pairs: Pairs | None = None
+        self._taken = 0
         self.refill()
 
     def refill(self) -> None:
         """Fetch the next pairs once all at hand are taken."""
-        while self.pairs is None or not len(self.pairs.rows):
-            self.pairs = next(self._stream, None)
+        while self.pairs is None or self._taken == len(self.pairs.rows):
+            self.pairs, self._taken = next(self.stream, None), 0
             if self.pairs is None:
                 return
-            self.keys = keys_of(self.pairs.values)
+            self._up_to = _places_up_to(self.pairs.values)
 
-    def take(self, most: pa.Scalar) -> Pairs:
-        """Take the pairs up to a key."""
+    def last(self) -> _Key | None:
+        """Return what stands for the last value at hand; None for a null."""
         assert self.pairs is not None
-        end = self.keys.null_count
-        if most.is_valid:
-            end += pc.sum(pc.less_equal(self.keys, most)).as_py() or 0
-        taken, total = self.pairs.slice(0, end), len(self.pairs.rows)
-        self.pairs, self.keys = self.pairs.slice(end, total), self.keys.slice(end)
-        return taken
+        values = self.pairs.values
+        return _key(values.slice(len(values) - 1)) if values[-1].is_valid else None
+
+    def take(self, most: _Key | None) -> Pairs:
+        """Take the pairs up to a value."""
+        assert self.pairs is not None
+        first = self._taken
+        self._taken = max(first, self._up_to(most))
+        return self.pairs.slice(first, self._taken)
+
+    def rest(self) -> Stream:
+        """Yield the pairs that are not taken."""
+        if self.pairs is not None:
+            yield self.pairs.slice(self._taken, len(self.pairs.rows))
+        yield from self.stream
+
+
+def _key(value: pa.Array) -> _Key:
+    """Return what stands for a value, given as an array of one, and compares as it does."""
+    if has_codes(value.type):
+        return int(codes_of(value)[0])
+    key: bytes | Decimal = (value.cast(pa.large_binary()) if _is_text(value.type) else value)[
+        0
+    ].as_py()
+    return key
+
+
+def _places_up_to(values: pa.Array) -> Callable[[_Key | None], int]:
+    """Return how many of some sorted values are at most another; nulls are less than any."""
+    nulls, valid = values.null_count, values.slice(values.null_count)
+    codes = codes_of(valid) if has_codes(values.type) else None
+
+    def up_to(most: _Key | None) -> int:
+        if most is None:
+            return int(nulls)
+        if codes is not None:
+            return int(nulls + codes.searchsorted(np.uint64(most), "right"))
+        return int(nulls + bisect_right(_Keys(valid), most))
+
+    return up_to
+
+
+class _Keys(Sequence[Any]):
+    """The keys of values, each made when it is looked at."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - as bisect asks
+        return _key(self._values.slice(place, 1))
 
 
 def merge(streams: Sequence[Stream]) -> Stream:
     """Yield the pairs of sorted streams in the order of all."""
     runs = [run for run in map(_Run, streams) if run.pairs is not None]
     while len(runs) > 1:
-        lasts = pa.concat_arrays([run.keys.slice(len(run.keys) - 1) for run in runs])
-        most = pa.scalar(None, lasts.type) if lasts.null_count else pc.min(lasts)
-        yield in_order(joined([run.take(most) for run in runs]))
+        lasts = [run.last() for run in runs]
+        most = None if None in lasts else min(last for last in lasts if last is not None)
+        taken = [run.take(most) for run in runs]
+        yield in_order([pairs for pairs in taken if len(pairs.rows)])
         for run in runs:
             run.refill()
         runs = [run for run in runs if run.pairs is not None]
     for run in runs:
-        if run.pairs is not None:
-            yield run.pairs
-            yield from run._stream  # noqa: SLF001 - the only one left
+        yield from run.rest()
 
 
 def whole_pages(stream: Stream, rows: int) -> Stream:
@@ -161,36 +304,3 @@ def whole_pages(stream: Stream, rows: int) -> Stream:
             yield whole.slice(0, full)
     if size:
         yield joined(held)
-
-
-def groups(stream: Stream) -> Iterator[tuple[pa.Array, list[Numbers]]]:
-    """Yield each distinct value of a sorted stream, as an array of one, with all its rows."""
-    value: pa.Array | None = None
-    rows: list[Numbers] = []
-    for pairs in stream:
-        keys = keys_of(pairs.values)
-        starts = _changes(keys)
-        if value is not None and keys_of(value).equals(keys.slice(0, 1)):
-            starts[0] = -1  # the first group goes on with the one before
-        for number, start in enumerate(starts.tolist()):
-            stop = int(starts[number + 1]) if number + 1 < len(starts) else len(keys)
-            if start >= 0:
-                if value is not None:
-                    yield value, rows
-                value, rows = pairs.values.slice(start, 1), []
-            rows.append(pairs.rows[max(start, 0) : stop])
-    if value is not None:
-        yield value, rows
-
-
-def _changes(keys: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the places where a sorted array begins and where its value changes."""
-    nulls = keys.null_count
-    valid = keys.slice(nulls)
-    if len(valid) < 2:
-        differs = np.zeros(max(len(valid) - 1, 0), np.bool_)
-    else:
-        differs = np.asarray(pc.not_equal(valid.slice(1), valid.slice(0, len(valid) - 1)))
-    changes = np.flatnonzero(differs) + 1 + nulls
-    first = [0] if nulls else []
-    return np.concatenate([np.array([*first, *([nulls] if len(valid) else [])], np.int64), changes])

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.format.arrays import Mask
+from lancetable.format.encoding.kernels.sets import RowBitmaps
 from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS, RowSet
 from lancetable.index.base import ROW, Numbers, Source
 from lancetable.index.files import SegmentFiles
@@ -103,15 +104,15 @@ def moved_zones(source: Source, name: str) -> Iterator[tuple[int, int, int, int]
             yield number, id_, low, high + 1 - low
 
 
-def moved_nulls(sources: Sequence[Source], name: str) -> list[Numbers] | None:
+def moved_nulls(sources: Sequence[Source], name: str) -> RowBitmaps | None:
     """Return the rows with nulls of some segments; None when one does not record them."""
-    found = []
+    found = RowBitmaps()
     for source in sources:
         known = stored_nulls(source.files, name)
         if known is None:
             return None
         rows, is_kept = source.translate(known)
-        found.append(rows[is_kept])
+        found.add(rows[is_kept])
     return found
 
 

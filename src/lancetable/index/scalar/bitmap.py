@@ -26,11 +26,13 @@ from lancetable.expression import (
     walk,
 )
 from lancetable.format.arrays import Mask
+from lancetable.format.encoding.kernels.sets import RowBitmaps
 from lancetable.format.rows import RowSet
 from lancetable.index import sorting
 from lancetable.index.base import VALUE, Numbers, Sink, Source, matching
 from lancetable.index.files import SegmentFiles
-from lancetable.index.row_map import decode_row_map, encode_row_map
+from lancetable.index.grouping import set_batches
+from lancetable.index.row_map import decode_row_map
 from lancetable.index.scalar.types import refuses_lists, refuses_values
 from lancetable.index.sorting import Pairs, Stream
 from lancetable.index.specs import Bitmap, LabelList, Spec
@@ -45,7 +47,6 @@ _ITEM = Column((VALUE,))
 _NULLS = "lance:label_list_nulls"
 _KEYS_AT_A_TIME = 1024
 _ROWS_AT_A_TIME = 64 * 1024
-_MOST_KEYS, _MOST_BYTES = 64 * 1024, 8 * 1024 * 1024
 
 
 class BitmapSegment:
@@ -148,7 +149,7 @@ class BitmapKind:
     ) -> bytes:
         """Write a segment."""
         stream = sorting.sort(sorting.pairs_of(rows), sink, memory_bytes)
-        _write(stream, type_, sink, {}, [])
+        _write(stream, type_, sink)
         return b""
 
     def merge(
@@ -162,7 +163,7 @@ class BitmapKind:
         """Write one segment from several; None for sets of whole fragments of unknown size."""
         if any(map(_has_whole_fragments, sources)):
             return None
-        _write(sorting.merge([_stored(source) for source in sources]), type_, sink, {}, [])
+        _write(sorting.merge([_stored(source) for source in sources]), type_, sink)
         return b""
 
     def spec(self, files: SegmentFiles) -> Bitmap:
@@ -192,16 +193,16 @@ class LabelListKind:
         memory_bytes: int,
     ) -> bytes:
         """Write a segment."""
-        nulls: list[Numbers] = []
+        nulls = RowBitmaps()
 
         def items() -> Stream:
             for lists, ids in sorting.pairs_of(rows):
-                nulls.append(ids[np.asarray(lists.is_null())])
+                nulls.add(ids[np.asarray(lists.is_null())])
                 parents = pc.list_parent_indices(lists).to_numpy()
                 yield Pairs(pc.list_flatten(lists), ids[parents])
 
         stream = sorting.sort(items(), sink, memory_bytes)
-        _write(stream, type_.value_type, sink, {_NULLS: "1"}, nulls)
+        _write(stream, type_.value_type, sink, nulls)
         return b""
 
     def merge(
@@ -213,15 +214,15 @@ class LabelListKind:
         memory_bytes: int,
     ) -> bytes | None:
         """Write one segment from several; None when one does not record which lists are null."""
-        nulls: list[Numbers] = []
+        nulls = RowBitmaps()
         for source in sources:
             found = null_lists(source.files)
             if found is None or _has_whole_fragments(source):
                 return None
             rows, is_kept = source.translate(found)
-            nulls.append(rows[is_kept])
+            nulls.add(rows[is_kept])
         stream = sorting.merge([_stored(source) for source in sources])
-        _write(stream, type_.value_type, sink, {_NULLS: "1"}, nulls)
+        _write(stream, type_.value_type, sink, nulls)
         return b""
 
     def spec(self, files: SegmentFiles) -> LabelList:
@@ -261,41 +262,20 @@ def _stored(source: Source) -> Stream:
             yield Pairs(keys.take(pa.array(numbers[first:stop])), new[first:stop])
 
 
-def _write(
-    stream: Stream,
-    type_: pa.DataType,
-    sink: Sink,
-    metadata: dict[str, str],
-    nulls: Sequence[Numbers],
-) -> None:
-    """Write the rows of each distinct value; ``nulls`` are complete after the last of the stream.
-
-    They are stored when the metadata refers to them.
-    """
+def _write(stream: Stream, type_: pa.DataType, sink: Sink, nulls: RowBitmaps | None = None) -> None:
+    """Write the rows of each distinct value; ``nulls`` are complete when the stream ends."""
+    metadata: dict[str, str] = {}
     buffers: list[bytes] = []
     schema = pa.schema([("keys", type_), ("bitmaps", pa.binary())])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        keys: list[pa.Array] = []
-        sets: list[bytes] = []
-        total = weight = 0
-        for key, rows in sorting.groups(stream):
-            keys.append(key)
-            sets.append(encode_row_map(rows))
-            weight += len(sets[-1])
-            if len(keys) >= _MOST_KEYS or weight >= _MOST_BYTES:
-                yield _batch(keys, sets, schema)
-                total, keys, sets, weight = total + len(keys), [], [], 0
-        if keys:
-            yield _batch(keys, sets, schema)
-        stats = {"num_bitmaps": total + len(keys)}
-        metadata["lance:index_stats"] = json.dumps(stats, separators=(",", ":"))
-        if _NULLS in metadata:
-            buffers.append(encode_row_map(nulls))
+        total = 0
+        for batch in set_batches(stream, schema, has_sizes=True):
+            total += batch.num_rows
+            yield batch
+        metadata["lance:index_stats"] = json.dumps({"num_bitmaps": total}, separators=(",", ":"))
+        if nulls is not None:
+            metadata[_NULLS] = "1"
+            buffers.append(nulls.encoded(has_sizes=True))
 
     sink.write(FILE, schema, batches(), metadata=metadata, buffers=buffers)
-
-
-def _batch(keys: list[pa.Array], sets: list[bytes], schema: pa.Schema) -> pa.RecordBatch:
-    columns = [pa.concat_arrays(keys), pa.array(sets, pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -21,11 +21,11 @@ from lancetable.errors import CorruptError, InputError
 from lancetable.expression import Column, Compare, Comparison, Expression, In, IsNull, Literal
 from lancetable.format.arrays import Mask
 from lancetable.format.encoding.kernels.probing import mark_keys, may_hold
+from lancetable.format.encoding.kernels.sets import RowBitmaps
 from lancetable.format.encoding.kernels.xxhash import Hashes, hash_binary, hash_matrix, hash_words
 from lancetable.format.rows import RowSet
-from lancetable.index.base import ROW, VALUE, Numbers, Sink, Source
+from lancetable.index.base import ROW, VALUE, Sink, Source
 from lancetable.index.files import SegmentFiles
-from lancetable.index.row_map import encode_row_map
 from lancetable.index.specs import BloomFilter, Spec
 from lancetable.index.zones import PLACES, Zones, moved_nulls, moved_zones, stored_nulls, zones_of
 
@@ -105,12 +105,12 @@ class BloomFilterKind:
     ) -> bytes:
         """Write a segment."""
         assert isinstance(spec, BloomFilter)
-        nulls: list[Numbers] = []
+        nulls = RowBitmaps()
 
         def zones() -> Iterator[_Filter]:
             for zone in zones_of(rows, spec.items):
                 values = zone.rows.column(VALUE)
-                nulls.append(zone.rows.column(ROW).to_numpy()[np.asarray(values.is_null())])
+                nulls.add(zone.rows.column(ROW).to_numpy()[np.asarray(values.is_null())])
                 words = np.zeros(filter_bytes(spec.items, spec.probability) // 4, np.uint32)
                 mark_keys(words, hash_values(values.drop_null()))
                 yield (*zone[:3], bool(values.null_count), words.tobytes())
@@ -161,9 +161,7 @@ def _moved(source: Source) -> Iterator[_Filter]:
         yield fragment, start, length, has_null[number].as_py(), data[0].as_py()
 
 
-def _write(
-    zones: Iterable[_Filter], spec: BloomFilter, sink: Sink, nulls: Sequence[Numbers]
-) -> None:
+def _write(zones: Iterable[_Filter], spec: BloomFilter, sink: Sink, nulls: RowBitmaps) -> None:
     """Write zones; ``nulls`` are complete after the last of them."""
     schema = pa.schema(
         [
@@ -182,7 +180,7 @@ def _write(
                 for one, field in zip(zip(*some, strict=True), schema, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
-        buffers.append(encode_row_map(nulls))
+        buffers.append(nulls.encoded(has_sizes=True))
 
     metadata = {_ITEMS: str(spec.items), _PROBABILITY: str(spec.probability), "null_bitmap": "1"}
     sink.write(FILE, schema, batches(), metadata=metadata, buffers=buffers)

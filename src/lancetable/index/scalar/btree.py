@@ -141,7 +141,7 @@ def _stored(source: Source) -> Stream:
 
 
 def _write(stream: Stream, type_: pa.DataType, sink: Sink) -> bytes:
-    least, largest = [pa.array([], type_)], [pa.array([], type_)]
+    least, largest = [pa.nulls(0, type_)], [pa.nulls(0, type_)]
     nulls = [np.empty(0, np.uint32)]
 
     def pages() -> Iterator[pa.RecordBatch]:

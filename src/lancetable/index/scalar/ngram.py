@@ -20,11 +20,12 @@ from lancetable.errors import CorruptError
 from lancetable.expression import Call, Column, Expression, Like, Literal
 from lancetable.expression.analysis.characters import fold
 from lancetable.format.arrays import numbers
-from lancetable.format.manifest.roaring import decode_treemap, encode_treemap
-from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS, RowSet
+from lancetable.format.manifest.roaring import decode_treemap
+from lancetable.format.rows import OFFSET_BITS, RowSet
 from lancetable.index import sorting
 from lancetable.index.base import Numbers, Sink, Source
 from lancetable.index.files import SegmentFiles
+from lancetable.index.grouping import set_batches
 from lancetable.index.sorting import Pairs, Stream
 from lancetable.index.specs import NGram, Spec
 
@@ -39,7 +40,7 @@ _CODES[[*range(ord("0"), ord("9") + 1), *range(ord("a"), ord("z") + 1)]] = np.ar
 _PLAIN_REGEX = re.compile(r"[^|()\\]*")
 _CLASS = re.compile(r"\[\^?\]?[^\[\]]*\]")
 _OPTIONAL = re.compile(r".(?:[?*]|\{[^}]*\}?)", re.DOTALL)
-_TOKENS_AT_A_TIME, _MOST_BYTES = 1024, 8 << 20
+_TOKENS_AT_A_TIME = 1024
 _SCHEMA = pa.schema(
     [
         pa.field("tokens", pa.uint32()),
@@ -179,34 +180,7 @@ def _stored(source: Source) -> Stream:
 
 def _write(stream: Stream, sink: Sink) -> None:
     """Write the rows of each distinct token."""
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        keys: list[pa.Array] = []
-        lists: list[bytes] = []
-        weight = 0
-        for key, parts in sorting.groups(stream):
-            keys.append(key)
-            lists.append(_posting_list(parts))
-            weight += len(lists[-1])
-            if weight >= _MOST_BYTES:
-                yield _batch(keys, lists)
-                keys, lists, weight = [], [], 0
-        if keys:
-            yield _batch(keys, lists)
-
-    sink.write(FILE, _SCHEMA, batches())
-
-
-def _batch(keys: list[pa.Array], lists: list[bytes]) -> pa.RecordBatch:
-    columns = [pa.concat_arrays(keys), pa.array(lists, pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
-
-
-def _posting_list(parts: Iterable[Numbers]) -> bytes:
-    rows = np.unique(np.concatenate([*parts]))
-    uppers = rows >> np.uint64(OFFSET_BITS)
-    lower = (rows & np.uint64(MAX_OFFSET)).astype(np.uint32)
-    return encode_treemap((upper, lower[uppers == upper]) for upper in np.unique(uppers).tolist())
+    sink.write(FILE, _SCHEMA, set_batches(stream, _SCHEMA, has_sizes=False))
 
 
 def tokens(text: str) -> npt.NDArray[np.uint32]:

@@ -19,10 +19,11 @@ from lancetable.errors import CorruptError
 from lancetable.expression import Call, Column, Expression, IsNull, Literal
 from lancetable.expression.functions.geo import RELATIONS
 from lancetable.format.arrays import Mask
+from lancetable.format.encoding.kernels.sets import RowBitmaps
 from lancetable.format.rows import RowSet
 from lancetable.index.base import ROW, VALUE, Numbers, Sink, Source
 from lancetable.index.files import SegmentFiles
-from lancetable.index.row_map import decode_row_map, encode_row_map
+from lancetable.index.row_map import decode_row_map
 from lancetable.index.scalar.geometry import Boxes, boxes_of, is_geometry
 from lancetable.index.specs import RTree, Spec
 
@@ -106,14 +107,14 @@ class RTreeKind:
     ) -> bytes:
         """Write a segment; the boxes are held in memory, 40 bytes for each row."""
         assert isinstance(spec, RTree)
-        boxes, ids, nulls = [], [], []
+        boxes, ids, nulls = [], [], RowBitmaps()
         for batch in rows:
             values, numbers = batch.column(VALUE), batch.column(ROW).to_numpy()
             found = finite(boxes_of(values))
             is_box = ~np.isnan(found).any(axis=1)
             boxes.append(found[is_box])
             ids.append(numbers[is_box])
-            nulls.append(numbers[np.asarray(values.is_null())])
+            nulls.add(numbers[np.asarray(values.is_null())])
         _write(boxes, ids, nulls, spec, sink)
         return b""
 
@@ -127,7 +128,7 @@ class RTreeKind:
     ) -> bytes | None:
         """Write one segment from several."""
         assert isinstance(spec, RTree)
-        boxes, ids, nulls = [], [], []
+        boxes, ids, nulls = [], [], RowBitmaps()
         for source in sources:
             found = source.files.read(NULLS, ("nulls",))[0].to_pylist()
             known = decode_row_map(found[0] if found else b"")
@@ -135,7 +136,7 @@ class RTreeKind:
             if known is None or not items.isdecimal():
                 return None
             rows, is_kept = source.translate(known)
-            nulls.append(rows[is_kept])
+            nulls.add(rows[is_kept])
             stored, numbers = source.files.read(DATA, ("bbox", "id"), range(int(items)))
             rows, is_kept = source.translate(np.asarray(numbers).astype(np.uint64))
             boxes.append(boxes_of(stored)[is_kept])
@@ -156,7 +157,7 @@ class RTreeKind:
 def _write(
     parts: Sequence[Boxes],
     rows: Sequence[Numbers],
-    nulls: Sequence[Numbers],
+    nulls: RowBitmaps,
     spec: RTree,
     sink: Sink,
 ) -> None:
@@ -195,7 +196,7 @@ def _write(
         for first in range(0, len(whole), _ROWS_AT_A_TIME)
     )
     sink.write(DATA, schema, (batch.cast(schema) for batch in batches), metadata=metadata)
-    null_set = pa.record_batch([pa.array([encode_row_map(nulls)], pa.binary())], ["nulls"])
+    null_set = pa.record_batch([pa.array([nulls.encoded(has_sizes=True)], pa.binary())], ["nulls"])
     sink.write(NULLS, pa.schema([pa.field("nulls", pa.binary(), nullable=False)]), [null_set])
 
 

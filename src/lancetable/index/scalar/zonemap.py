@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancetable.expression import Column, Expression, IsNull
+from lancetable.format.encoding.kernels.sets import RowBitmaps
 from lancetable.format.rows import RowSet
-from lancetable.index.base import ROW, VALUE, Numbers, Sink, Source
+from lancetable.index.base import ROW, VALUE, Sink, Source
 from lancetable.index.bounds import Bounds
 from lancetable.index.files import SegmentFiles
-from lancetable.index.row_map import encode_row_map
 from lancetable.index.scalar.types import refuses_values
 from lancetable.index.specs import Spec, ZoneMap
 from lancetable.index.zones import (
@@ -75,11 +75,11 @@ class ZoneMapKind:
     ) -> bytes:
         """Write a segment."""
         assert isinstance(spec, ZoneMap)
-        nulls: list[Numbers] = []
+        nulls = RowBitmaps()
         found = []
         for zone in zones_of(rows, spec.rows_per_zone):
             values = zone.rows.column(VALUE)
-            nulls.append(zone.rows.column(ROW).to_numpy()[np.asarray(values.is_null())])
+            nulls.add(zone.rows.column(ROW).to_numpy()[np.asarray(values.is_null())])
             found.append(_summary(values, zone))
         _write(found, type_, spec, sink, nulls)
         return _details(spec)
@@ -167,7 +167,7 @@ def _write(
     type_: pa.DataType,
     spec: ZoneMap,
     sink: Sink,
-    nulls: Sequence[Numbers],
+    nulls: RowBitmaps,
 ) -> None:
     counts = [pa.field(name, pa.uint32(), nullable=False) for name in ("null_count", "nan_count")]
     places = [pa.field(name, pa.uint64(), nullable=False) for name in PLACES]
@@ -180,7 +180,7 @@ def _write(
     ]
     batch = pa.RecordBatch.from_arrays([*ends, *others], schema=schema)
     metadata = {"rows_per_zone": str(spec.rows_per_zone), "null_bitmap": "1"}
-    sink.write(FILE, schema, [batch], metadata=metadata, buffers=[encode_row_map(nulls)])
+    sink.write(FILE, schema, [batch], metadata=metadata, buffers=[nulls.encoded(has_sizes=True)])
 
 
 def _details(spec: ZoneMap) -> bytes:

@@ -20,7 +20,8 @@ from lancetable.errors import InputError
 from lancetable.expression import And, Column, Expression, In
 from lancetable.expression.tree import Literals
 from lancetable.format.arrays import Offsets
-from lancetable.format.encoding.kernels.probing import Marks, ascending_order, marks_of, probe
+from lancetable.format.encoding.kernels.ordering import ascending_order
+from lancetable.format.encoding.kernels.probing import Marks, marks_of, probe
 from lancetable.format.encoding.kernels.xxhash import Hashes
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import resolve

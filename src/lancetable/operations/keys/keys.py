@@ -23,7 +23,8 @@ from lancetable.commit.rules.rows import BLOCKS, MOST_EXACT
 from lancetable.commit.transaction import BloomFilter, ExactKeys, KeyFilter
 from lancetable.errors import InputError
 from lancetable.format.arrays import Mask
-from lancetable.format.encoding.kernels.probing import ascending_order, mark_keys
+from lancetable.format.encoding.kernels.ordering import ascending_order
+from lancetable.format.encoding.kernels.probing import mark_keys
 from lancetable.format.encoding.kernels.xxhash import Hashes, hash_binary, hash_words
 from lancetable.format.schema.types import without_extensions
 

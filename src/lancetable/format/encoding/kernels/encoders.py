@@ -56,7 +56,6 @@ SIGNATURES: dict[str, Signature] = {
     "lt_mark": (None, (P, N, P, N)),
     "lt_probe": (N, (P, N, P, N, P)),
     "lt_mark_keys": (None, (P, N, P, P, N)),
-    "lt_order": (None, (P, N, P, P)),
     # Words of texts.
     "lt_split_words": (N, (P, P, N, P, N, P, P, P, P)),
     "lt_number_words": (N, (P, P, P, N, P, N, P, P, N, P, P)),
@@ -72,6 +71,10 @@ SIGNATURES: dict[str, Signature] = {
     "lt_token_find": (N, (P, N, P, N)),
     "lt_token_list": (N, (P, N, N, N, P, N, P, P, N, P)),
     "lt_token_near": (N, (P, N, N, N, P, N, P, P, N, P, P, N, N, N, P)),
+    # Values of indices.
+    "lt_row_sets": (None, (P, P, N, N, P, P)),
+    "lt_order_rows": (None, (P, N, P)),
+    "lt_order_texts": (None, (P, P, N, P, P)),
 }
 
 

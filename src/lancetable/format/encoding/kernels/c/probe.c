@@ -1,9 +1,6 @@
-/* Keys of a merge: which of many numbers may be among others, and in which order they are; see
- * kernels/probing.py. */
+/* Keys of a merge: which of many numbers may be among others; see kernels/probing.py. */
 
 #include <stdint.h>
-
-#include "records.h"
 
 /* Marks the low digits of codes; `marks` has `mask` + 1 bits. */
 void lt_mark(const uint64_t *codes, int64_t count, uint8_t *marks, uint64_t mask) {
@@ -24,33 +21,6 @@ int64_t lt_probe(const uint64_t *codes, int64_t count, const uint8_t *marks, uin
     found += marks[low >> 3] >> (low & 7) & 1;
   }
   return found;
-}
-
-/* Writes the places of numbers in ascending order, those of equal numbers as they stand. Sorts by
- * one byte after the other, the lowest first, and leaves out bytes in which all are alike. `pairs`
- * has room for twice as many pairs. */
-void lt_order(const uint64_t *values, int64_t count, pair_t *pairs, int64_t *order) {
-  int64_t counts[8][256] = {{0}};
-  pair_t *from = pairs, *to = pairs + count;
-  for (int64_t i = 0; i < count; i++) {
-    const uint64_t value = values[i];
-    from[i].value = value;
-    from[i].place = i;
-    for (int byte = 0; byte < 8; byte++) counts[byte][value >> 8 * byte & 255]++;
-  }
-  for (int byte = 0; byte < 8; byte++) {
-    int64_t next[256], sum = 0;
-    if (count == 0 || counts[byte][values[0] >> 8 * byte & 255] == count) continue;
-    for (int digit = 0; digit < 256; digit++) {
-      next[digit] = sum;
-      sum += counts[byte][digit];
-    }
-    for (int64_t i = 0; i < count; i++) to[next[from[i].value >> 8 * byte & 255]++] = from[i];
-    pair_t *const sorted = to;
-    to = from;
-    from = sorted;
-  }
-  for (int64_t i = 0; i < count; i++) order[i] = from[i].place;
 }
 
 /* Sets the bits of hashed keys in a filter of blocks of eight words: the high digits of a hash
