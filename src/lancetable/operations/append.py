@@ -11,6 +11,7 @@ has to be tried again after every other change of the data; files that still fit
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.fragment.writer import WriteOptions
+from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.prepare import grown
 from lancetable.operations.input.write import (
     DEFAULT_COMMIT,
@@ -21,7 +22,6 @@ from lancetable.operations.input.write import (
     pending_rows,
 )
 from lancetable.operations.results import Done, WriteResult
-from lancetable.operations.retry import repeat
 from lancetable.operations.rows.new_fragments import commit_appended
 from lancetable.operations.run.runner import THREADS, Runner
 
@@ -55,4 +55,4 @@ def append(
         return Done(made.snapshot, result)
 
     with keep_or_remove(pending.fragments, pending.target):
-        return repeat(snapshot, attempt, commit)
+        return repeat_and_cover(snapshot, attempt, commit, runner)

@@ -16,6 +16,7 @@ from lancetable.commit.transaction import Delete, Overwrite
 from lancetable.expression import Expression, to_sql
 from lancetable.format.manifest.codec import live_rows
 from lancetable.fragment.writer import WriteOptions
+from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.prepare import prepare_replacement
 from lancetable.operations.input.write import (
     DEFAULT_COMMIT,
@@ -118,7 +119,7 @@ def overwrite_where(
         return Done(made.snapshot, result)
 
     with keep_or_remove(pending.fragments, pending.target):
-        return repeat(snapshot, attempt, options.commit)
+        return repeat_and_cover(snapshot, attempt, options.commit, options.runner)
 
 
 def truncate(snapshot: Snapshot, *, commit: CommitOptions = DEFAULT_COMMIT) -> Done[WriteResult]:

@@ -34,6 +34,7 @@ from lancetable.format.manifest.names import data_path
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.writer import WriteOptions
 from lancetable.operations.cleanup.references import names_of
+from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.write import (
     DEFAULT_COMMIT,
     DEFAULT_WRITE,
@@ -50,7 +51,6 @@ from lancetable.operations.results import (
     UpdateResult,
     WriteResult,
 )
-from lancetable.operations.retry import repeat
 from lancetable.operations.run.runner import THREADS, Runner
 
 Result = TypeVar("Result", DeleteResult, UpdateResult, MergeResult)
@@ -208,7 +208,7 @@ def commit_prepared(
         return Committed(made.snapshot, result)
 
     # The work cannot be done again on a later version, so there is one attempt.
-    return repeat(base, attempt, replace(options, attempts=1))
+    return repeat_and_cover(base, attempt, replace(options, attempts=1))
 
 
 def _refuse_detached(commit: CommitOptions) -> None:
@@ -338,7 +338,7 @@ def commit_new_fragments(
         made = commit_operation(latest, operation, commit)
         return Done(made.snapshot, WriteResult(made.snapshot.version, rows, made.attempts, casts))
 
-    return repeat(snapshot, attempt, commit)
+    return repeat_and_cover(snapshot, attempt, commit)
 
 
 def _check_there(snapshot: Snapshot, fragments: Sequence[Fragment]) -> None:

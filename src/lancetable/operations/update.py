@@ -28,10 +28,10 @@ from lancetable.fragment.projection import SYSTEM_COLUMNS
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.writer import WriteOptions, remove_fragments, with_total
 from lancetable.operations.columns.new_files import last_file, rewrite_all
+from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.assign import Assignment, bound_to, parse_assignments, set_ids
 from lancetable.operations.input.write import keep_or_remove
 from lancetable.operations.results import DEFAULTS, ChangeOptions, Done, UpdateResult
-from lancetable.operations.retry import repeat
 from lancetable.operations.rows.find_rows import Found, find_all, plan_find, scanned_fragments
 from lancetable.operations.rows.mark_deleted import marked_rows, rows_by_fragment
 from lancetable.operations.rows.move_rows import (
@@ -126,7 +126,7 @@ def _update(
         version = made.snapshot.version
         return Done(made.snapshot, UpdateResult(version, rows, made.attempts, scanned))
 
-    return repeat(snapshot, attempt, options.commit)
+    return repeat_and_cover(snapshot, attempt, options.commit, options.runner)
 
 
 def _commit_moved(change: _Change) -> CommitResult:

@@ -27,9 +27,9 @@ from lancetable.operations.compact.indices import remap_segments
 from lancetable.operations.compact.options import CompactOptions, CompactResult
 from lancetable.operations.compact.plan import CompactPlan, plan_compaction
 from lancetable.operations.compact.write import CompactTask, WrittenGroup, write_group
+from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.write import keep_or_remove
 from lancetable.operations.results import Done, RunOptions
-from lancetable.operations.retry import repeat
 from lancetable.operations.rows.find_rows import find_rows, plan_find
 from lancetable.operations.rows.move_rows import target_of
 from lancetable.operations.rows.parts import part_of
@@ -85,7 +85,7 @@ def compact(
     def attempt(latest: Snapshot) -> Done[CompactResult]:
         return run_plan(plan_for(latest, where, options, run), run)
 
-    return repeat(snapshot, attempt, run.commit)
+    return repeat_and_cover(snapshot, attempt, run.commit, run.runner)
 
 
 def run_plan(plan: CompactPlan, run: RunOptions = DEFAULT_RUN) -> Done[CompactResult]:

@@ -37,7 +37,7 @@ from lancetable.operations.index.create import (
     missing,
     summed,
 )
-from lancetable.operations.index.describe import covered
+from lancetable.operations.index.describe import covered, describe_indices
 from lancetable.operations.index.segments import (
     SegmentTask,
     build_segments,
@@ -198,6 +198,15 @@ def plan_optimize(
     rows = {one.id: live_rows(one) or 0 for one in snapshot.manifest.fragments}
     known = {one.uuid: covered(one, snapshot, reuse) for name in chosen for one in by_name[name]}
     return tuple(_step(snapshot, by_name[name], known, rows, options.mode) for name in chosen)
+
+
+def uncovered_indices(snapshot: Snapshot, rows: int) -> list[str]:
+    """Return the names of indices that are used and leave more rows uncovered than given."""
+    return [
+        name
+        for name, info in describe_indices(snapshot).items()
+        if not info.is_system and info.unusable is None and info.rows_uncovered > rows
+    ]
 
 
 def _step(

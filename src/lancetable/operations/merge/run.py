@@ -25,6 +25,7 @@ from lancetable.expression import Expression
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.writer import with_total
+from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.assign import parse_assignments
 from lancetable.operations.input.fit import read_rows, write_type
 from lancetable.operations.input.write import check_stored, keep_or_remove, table_options
@@ -43,7 +44,6 @@ from lancetable.operations.merge.match_rows import MergePlan, MergeWork
 from lancetable.operations.merge.source import SourcePlan, check_keys, merged_schema, plan_source
 from lancetable.operations.prepared_transaction import PreparedTransaction, prepare_transaction
 from lancetable.operations.results import ChangeOptions, Done, MergeResult
-from lancetable.operations.retry import repeat
 from lancetable.operations.rows.mark_deleted import Marks, marked_rows
 from lancetable.operations.rows.move_rows import target_of
 from lancetable.operations.rows.new_fragments import merge_of_all
@@ -167,7 +167,12 @@ def merge_spread(
     keys = source_keys(planned.fit.schema, on)
     parts = spread(planned, keys)
     job = _Job(tuple(on), tuple(clauses), options, source, schema, bound, planned, keys, parts)
-    return repeat(snapshot, lambda latest: _attempt(latest, job), options.change.commit)
+    return repeat_and_cover(
+        snapshot,
+        lambda latest: _attempt(latest, job),
+        options.change.commit,
+        options.change.runner,
+    )
 
 
 def _attempt(snapshot: Snapshot, job: _Job) -> Done[MergeResult]:

@@ -16,11 +16,11 @@ from lancetable.errors import ConflictError, ExistsError, TableNotFoundError
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.writer import remove_fragments
+from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.prepare import grown
 from lancetable.operations.input.write import keep_or_remove, next_field_id
 from lancetable.operations.prepared_transaction import has_columns
 from lancetable.operations.results import ChangeOptions
-from lancetable.operations.retry import repeat
 from lancetable.operations.rows.find_rows import plan_find, refuse_unmatched
 from lancetable.operations.rows.new_fragments import commit_appended, commit_replacing
 from lancetable.scan.request import parse_where
@@ -62,7 +62,7 @@ def commit_rows(
         if latest is None or plan.kind is Kind.CREATE:
             return _create(plan, kept, options)
         base = _base(plan, latest)
-        return repeat(
+        return repeat_and_cover(
             latest if is_stream else base, lambda now: _attempt(plan, now, kept, options), options
         ).version
 
@@ -100,7 +100,9 @@ def _create(plan: WritePlan, fragments: list[Fragment], options: CommitOptions) 
         # Another write made the same table, or an earlier batch of this stream did.
         kind = Kind.OVERWRITE if plan.overwrites else Kind.APPEND
         moved = replace(plan, kind=kind)
-        return repeat(latest, lambda now: _attempt(moved, now, fragments, options), options).version
+        return repeat_and_cover(
+            latest, lambda now: _attempt(moved, now, fragments, options), options
+        ).version
     return made.snapshot.version
 
 
