@@ -63,6 +63,7 @@ class Model:
             self._overwrite_where,
             self._restore,
             self._compact,
+            self._index,
             self._configure,
             self._cleanup,
         ]
@@ -79,14 +80,14 @@ class Model:
     def _delete(self) -> Change:
         gone = self._some(3)
         after = {key: value for key, value in self.rows.items() if key not in gone}
-        return Change("delete", lambda t: t.delete(_among(gone), commit=COMMIT), after)
+        return Change("delete", lambda t: t.delete(among(gone), commit=COMMIT), after)
 
     def _update(self, mode: str = "rows") -> Change:
         changed = self._some(4)
         after = {k: value + 1 if k in changed else value for k, value in self.rows.items()}
         return Change(
             f"update {mode}",
-            lambda t: t.update({"x": "x + 1"}, _among(changed), mode=mode, commit=COMMIT),
+            lambda t: t.update({"x": "x + 1"}, among(changed), mode=mode, commit=COMMIT),
             after,
         )
 
@@ -111,7 +112,7 @@ class Model:
         new = {key: self.rows[key] + 7 for key in gone}
         return Change(
             "overwrite where",
-            lambda t: t.overwrite(table_of(new), where=_among(gone), commit=COMMIT),
+            lambda t: t.overwrite(table_of(new), where=among(gone), commit=COMMIT),
             self.rows | new,
         )
 
@@ -127,6 +128,13 @@ class Model:
 
     def _compact(self) -> Change:
         return Change("compact", lambda t: t.compact(commit=COMMIT), self.rows)
+
+    def _index(self) -> Change:
+        return Change(
+            "index",
+            lambda t: t.indices.create("id", "btree", replace=True, commit=COMMIT),
+            self.rows,
+        )
 
     def _configure(self) -> Change:
         value = {"k": str(self.next_key)}
@@ -158,5 +166,6 @@ def rows_of(data: pa.Table) -> Rows:
     return dict(zip(keys, values, strict=True))
 
 
-def _among(keys: list[int]) -> str:
+def among(keys: list[int]) -> str:
+    """Return a predicate for the rows with some keys."""
     return f"id IN ({', '.join(map(str, keys))})" if keys else "false"

@@ -8,7 +8,7 @@ import pytest
 import lancetable as lt
 from tests.servers.fixtures import SERVERS
 from tests.servers.proxy import Harm
-from tests.storm.model import Model, Rows, rows_of, table_of
+from tests.storm.model import Model, Rows, among, rows_of, table_of
 from tests.storm.stage import RECORDS, Stage, attempt, possible, staged
 from tests.storm.weather import FAULTS
 
@@ -52,6 +52,9 @@ def _difference(found: Rows, allowed: list[Rows]) -> str:
 
 def _check_end(stage: Stage, model: Model) -> None:
     assert rows_of(stage.rows_by_pylance()) == model.rows
+    for key in (*model.rows, -1):
+        found = stage.open().scan(where=among([key])).to_arrow()
+        assert rows_of(found) == {one: model.rows[one] for one in (key,) if one in model.rows}
     for version, rows in sorted(model.versions.items())[-3:]:
         assert rows_of(stage.open(version).scan().to_arrow()) == rows, f"version {version}"
     problems = stage.open().maintenance.check(level="data").problems
