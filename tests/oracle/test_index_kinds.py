@@ -11,7 +11,7 @@ from lance.indices import IndexConfig
 
 import lancetable as lt
 from lancetable.expression import Call, Column, literal
-from lancetable.index.registry import OpenSegments
+from lancetable.index.registry import OpenSegments, open_scalar
 from tests.unit.index.test_geometry import line, point
 
 pytestmark = pytest.mark.oracle
@@ -192,7 +192,7 @@ def test_trees_of_pylance_name_every_row(tmp_path, is_infinite):
     dataset.create_scalar_index("v", IndexConfig("rtree", {"page_size": 16}))
     table = lt.open_table(uri)
     (segment,) = table._snapshot.indices()
-    index = OpenSegments().open(*table._snapshot.index_place(segment), segment)
+    index = OpenSegments(open_scalar).open(*table._snapshot.index_place(segment), segment)
     for name, area in AREAS.items():
         found = index.search(Call(name, (Column(("value",)), literal(area))))
         assert found is not None

@@ -145,6 +145,11 @@ class RowIdIndex:
         firsts, sizes, addresses = map(np.concatenate, zip(*spans, strict=True))
         return cls(IdSpans(firsts, sizes), addresses)
 
+    @property
+    def spans(self) -> tuple[Unsigned, Unsigned]:
+        """The first ids of spans of live rows in ascending order, and how many ids each has."""
+        return self._firsts, self._sizes
+
     def find(self, wanted: Unsigned) -> tuple[Unsigned, npt.NDArray[np.bool_]]:
         """Return the address of each row id, and whether there is such a live row."""
         if not len(self._firsts):

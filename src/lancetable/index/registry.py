@@ -2,7 +2,8 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
 
 from lancetable.errors import CorruptError
 from lancetable.format.manifest.indices.kinds import is_known, is_system, kind_of
@@ -17,6 +18,7 @@ from lancetable.index.scalar.json_path import TARGETS, JsonPathKind, target_of
 from lancetable.index.scalar.ngram import NGramKind
 from lancetable.index.scalar.rtree import RTreeKind
 from lancetable.index.scalar.zonemap import ZoneMapKind
+from lancetable.index.vector.segment import VectorSegment
 from lancetable.store import Store
 
 _BITMAP, _BTREE, _NGRAM = BitmapKind(), BTreeKind(), NGramKind()
@@ -72,15 +74,21 @@ def _unusable_target(segment: IndexSegment) -> str | None:
     return None
 
 
-class OpenSegments:
+_Opened = TypeVar("_Opened")
+
+
+class OpenSegments(Generic[_Opened]):
     """Opened segments by their folder; the least recently used are forgotten."""
 
-    def __init__(self, most: int = KEPT_SEGMENTS) -> None:
+    def __init__(
+        self, open_: Callable[[SegmentFiles], _Opened], most: int = KEPT_SEGMENTS
+    ) -> None:
+        self._open = open_
         self._most = most
-        self._kept: OrderedDict[tuple[str, str], ScalarIndex] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], _Opened] = OrderedDict()
         self._lock = threading.Lock()
 
-    def open(self, store: Store, folder: str, segment: IndexSegment) -> ScalarIndex:
+    def open(self, store: Store, folder: str, segment: IndexSegment) -> _Opened:
         """Return an opened segment of a usable kind.
 
         Raises:
@@ -93,7 +101,7 @@ class OpenSegments:
             if found is not None:
                 self._kept.move_to_end(key)
                 return found
-        made = SCALAR[kind_of(segment).name].open(SegmentFiles(store, folder, segment))
+        made = self._open(SegmentFiles(store, folder, segment))
         with self._lock:
             self._kept[key] = made
             while len(self._kept) > self._most:
@@ -101,5 +109,16 @@ class OpenSegments:
         return made
 
 
-SEGMENTS = OpenSegments()
-"""Those of this process."""
+def open_scalar(files: SegmentFiles) -> ScalarIndex:
+    """Return an opened segment of a kind that answers predicates.
+
+    Raises:
+        CorruptError: a file of the segment is damaged.
+    """
+    return SCALAR[kind_of(files.segment).name].open(files)
+
+
+SEGMENTS = OpenSegments(open_scalar)
+"""Those of this process that answer predicates."""
+VECTORS = OpenSegments(VectorSegment)
+"""Those of this process that find vectors."""

@@ -10,7 +10,7 @@ import lancetable as lt
 from lancetable.expression import Call, Column, literal
 from lancetable.fragment.reader import FragmentReader
 from lancetable.index.files import Pages
-from lancetable.index.registry import OpenSegments
+from lancetable.index.registry import OpenSegments, open_scalar
 from lancetable.operations.rows import find_rows
 from lancetable.operations.rows.parts import parts
 from tests.conftest import GOLDEN
@@ -31,7 +31,7 @@ ELSEWHERE = SHARED / "index" / "queries.json"
 
 @pytest.fixture(autouse=True)
 def _nothing_kept(monkeypatch):
-    monkeypatch.setattr("lancetable.scan.narrow.SEGMENTS", OpenSegments())
+    monkeypatch.setattr("lancetable.scan.narrow.SEGMENTS", OpenSegments(open_scalar))
     monkeypatch.setattr("lancetable.index.files.PAGES", Pages())
 
 
@@ -72,7 +72,7 @@ def test_rows_of_all_shared_tables_are_those_recorded():
 def test_geometries_are_found_by_their_boxes(query):
     snapshot = lt.open_table(FOLDER / "rtree")._snapshot
     (segment,) = snapshot.indices()
-    index = OpenSegments().open(*snapshot.index_place(segment), segment)
+    index = OpenSegments(open_scalar).open(*snapshot.index_place(segment), segment)
     left, low, right, high = query["box"]
     area = literal(f"LINESTRING ({left} {low}, {right} {high})")
     rows = index.search(Call("st_intersects", (Column(("value",)), area)))

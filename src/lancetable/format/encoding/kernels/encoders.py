@@ -56,6 +56,7 @@ SIGNATURES: dict[str, Signature] = {
     "lt_mark": (None, (P, N, P, N)),
     "lt_probe": (N, (P, N, P, N, P)),
     "lt_mark_keys": (None, (P, N, P, P, N)),
+    "lt_order": (None, (P, N, P, P)),
     # Words of texts.
     "lt_split_words": (N, (P, P, N, P, N, P, P, P, P)),
     "lt_number_words": (N, (P, P, P, N, P, N, P, P, N, P, P)),
@@ -75,6 +76,10 @@ SIGNATURES: dict[str, Signature] = {
     "lt_row_sets": (None, (P, P, N, N, P, P)),
     "lt_order_rows": (None, (P, N, P)),
     "lt_order_texts": (None, (P, P, N, P, P)),
+    # Vectors.
+    "lt_distances": (None, (P, N, N, N, P, N, N, P, P)),
+    "lt_offer": (None, (P, N, N, P, P, P, P, P, P, N)),
+    "lt_search_partitions": (None, (P, P, P, P, N, P, P, P, P)),
 }
 
 

@@ -81,6 +81,25 @@ class ListRecord(ctypes.Structure):
     ]
 
 
+class PartitionRecord(ctypes.Structure):
+    """One partition of a vector index."""
+
+    _fields_ = [
+        *_words("codes", "rows", "length", "centroid", "factors", "levels", "level_count"),
+        *_words("ids", "edges", "neighbours", "entry"),
+    ]
+
+
+class SearchRecord(ctypes.Structure):
+    """How partitions of a vector index are searched."""
+
+    _fields_ = [
+        *_words("kind", "type", "metric", "dim", "sub_vectors", "code_bits", "codebook"),
+        *_words("parameters", "rotated", "spans", "span_count", "live", "range", "most", "ef"),
+        *_words("tables", "heap", "heap_rows", "visited"),
+    ]
+
+
 class ArrowArrayRecord(ctypes.Structure):
     """An array of Arrow's C data interface."""
 
@@ -102,6 +121,8 @@ RECORDS: dict[str, type[ctypes.Structure]] = {
     "pair_t": PairRecord,
     "corpus_t": CorpusRecord,
     "list_t": ListRecord,
+    "partition_t": PartitionRecord,
+    "probing_t": SearchRecord,
     "arrow_array_t": ArrowArrayRecord,
 }
 """All records by their names in C, in the order in which the library lists their sizes."""

@@ -178,6 +178,57 @@ WORD(list_t, count, 3); WORD(list_t, positions, 4); WORD(list_t, starts, 5);
 WORD(list_t, gap, 6); WORD(list_t, weight, 7);
 WORDS(list_t, 8);
 
+enum { PLAIN_VECTORS, PRODUCT_CODES, SCALAR_CODES, ROTATED_CODES, WIDE_ROTATED_CODES };
+
+/* One partition of a vector index; without levels there is no graph. */
+typedef struct {
+  const uint8_t *codes;       /* by rows; product codes without a graph by bytes of the code */
+  const uint64_t *rows;
+  int64_t length;
+  const float *centroid;
+  const float *factors;       /* of rotated codes: what is added, then what scales, for all rows */
+  const int64_t *levels;      /* where each level starts in the ids, and where the last one ends */
+  int64_t level_count;
+  const uint32_t *ids;        /* the vectors of each level, ascending */
+  const int64_t *edges;       /* where the neighbours of each of these start, and the last end */
+  const uint32_t *neighbours;
+  int64_t entry;
+} partition_t;
+
+WORD(partition_t, codes, 0); WORD(partition_t, rows, 1); WORD(partition_t, length, 2);
+WORD(partition_t, centroid, 3); WORD(partition_t, factors, 4); WORD(partition_t, levels, 5);
+WORD(partition_t, level_count, 6); WORD(partition_t, ids, 7); WORD(partition_t, edges, 8);
+WORD(partition_t, neighbours, 9); WORD(partition_t, entry, 10);
+WORDS(partition_t, 11);
+
+/* How partitions are searched. */
+typedef struct {
+  int64_t kind, type, metric, dim;
+  int64_t sub_vectors, code_bits;
+  const float *codebook;      /* values of a dimension side by side, one dimension after the other */
+  const float *parameters;    /* of scalar codes the least value and the step, of rotated the shift */
+  const float *rotated;       /* rotated queries */
+  const int64_t *spans;       /* upper half of rows, ascending, where their marks start, how many rows;
+                                 a negative start: all are live; without spans all rows are */
+  int64_t span_count;
+  const uint8_t *live;        /* marks of rows */
+  const float *range;         /* the least distance, and the one that is too far */
+  int64_t most, ef;
+  float *tables;              /* room for the distances of codes */
+  float *heap;                /* room for twice as many as the largest graph has vectors, and ef */
+  uint64_t *heap_rows;
+  uint8_t *visited;           /* room for the largest graph */
+} probing_t;
+
+WORD(probing_t, kind, 0); WORD(probing_t, type, 1); WORD(probing_t, metric, 2);
+WORD(probing_t, dim, 3); WORD(probing_t, sub_vectors, 4); WORD(probing_t, code_bits, 5);
+WORD(probing_t, codebook, 6); WORD(probing_t, parameters, 7); WORD(probing_t, rotated, 8);
+WORD(probing_t, spans, 9); WORD(probing_t, span_count, 10); WORD(probing_t, live, 11);
+WORD(probing_t, range, 12); WORD(probing_t, most, 13); WORD(probing_t, ef, 14);
+WORD(probing_t, tables, 15); WORD(probing_t, heap, 16); WORD(probing_t, heap_rows, 17);
+WORD(probing_t, visited, 18);
+WORDS(probing_t, 19);
+
 /* The array of Arrow's C data interface. */
 typedef struct arrow_array {
   int64_t length, null_count, offset, n_buffers, n_children;

@@ -1,0 +1,1 @@
+"""Find vectors near others: exactly, and in the segments of vector indices."""

@@ -1,0 +1,73 @@
+"""The request and the options of a search for near vectors."""
+
+from dataclasses import dataclass
+
+from lancetable.errors import InputError
+from lancetable.expression import Expression
+from lancetable.index.vector.types import Vector
+from lancetable.options import check_options, option
+
+
+@dataclass(frozen=True, slots=True)
+class VectorOptions:
+    """Options of a search for near vectors."""
+
+    nprobes: int | None = option(
+        None,
+        minimum=1,
+        help="How many partitions of each segment are searched; by default about 25, and more "
+        "until enough rows are found.",
+    )
+    refine_factor: int | None = option(
+        None,
+        minimum=1,
+        help="Read so many times more candidates as rows are wanted, and order them by their exact "
+        "distances.",
+    )
+    ef: int | None = option(
+        None,
+        minimum=1,
+        help="How many candidates a search in a graph keeps; by default one and a half times as "
+        "many as are wanted.",
+    )
+    metric: str | None = option(
+        None,
+        help="l2, cosine, dot or hamming; by default that of the index, or l2. An index of another "
+        "metric is not used.",
+    )
+    distance_range: tuple[float | None, float | None] | None = option(
+        None, help="The least distance, and the one that is too far.", in_cli=False
+    )
+    use_indices: bool = option(
+        True,  # noqa: FBT003 - the default
+        help="Use indices; else all rows are compared.",
+    )
+    indexed_only: bool = option(
+        False,  # noqa: FBT003 - the default
+        help="Leave out rows that no index describes.",
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        range_ = self.distance_range
+        if range_ is not None and (not isinstance(range_, tuple | list) or len(range_) != 2):
+            raise InputError(f"distance_range is {range_!r}; give a pair such as (0, 0.5)")
+
+
+DEFAULTS = VectorOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRequest:
+    """Vectors to look for in a column, and how many rows are wanted for each."""
+
+    column: str
+    vector: Vector
+    limit: int = 10
+    where: Expression | None = None
+    """Only rows for which this is true are found."""
+    options: VectorOptions = DEFAULTS
+
+    def __post_init__(self) -> None:
+        if type(self.limit) is not int or self.limit < 1:
+            raise InputError(f"limit is {self.limit!r}; give a whole number from 1")
