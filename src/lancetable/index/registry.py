@@ -80,9 +80,7 @@ _Opened = TypeVar("_Opened")
 class OpenSegments(Generic[_Opened]):
     """Opened segments by their folder; the least recently used are forgotten."""
 
-    def __init__(
-        self, open_: Callable[[SegmentFiles], _Opened], most: int = KEPT_SEGMENTS
-    ) -> None:
+    def __init__(self, open_: Callable[[SegmentFiles], _Opened], most: int = KEPT_SEGMENTS) -> None:
         self._open = open_
         self._most = most
         self._kept: OrderedDict[tuple[str, str], _Opened] = OrderedDict()

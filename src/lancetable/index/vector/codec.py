@@ -77,7 +77,8 @@ def encode_partitions(partitions: Partitions) -> bytes:
         message.centroids_tensor.CopyFrom(_tensor_message(partitions.centroids))
     if partitions.loss is not None:
         message.loss = partitions.loss
-    return message.SerializeToString()
+    found: bytes = message.SerializeToString()
+    return found
 
 
 def decode_tensor(data: bytes) -> npt.NDArray[Any]:
@@ -91,7 +92,8 @@ def decode_tensor(data: bytes) -> npt.NDArray[Any]:
 
 def encode_tensor(values: npt.NDArray[Any]) -> bytes:
     """Return the message of an array."""
-    return _tensor_message(values).SerializeToString()
+    found: bytes = _tensor_message(values).SerializeToString()
+    return found
 
 
 def decode_details(data: bytes) -> Details:
@@ -130,7 +132,8 @@ def encode_details(details: Details) -> bytes:
         chosen.num_bits = details.bits
     if details.quantizer == "pq":
         chosen.num_sub_vectors = details.sub_vectors
-    return message.SerializeToString()
+    found: bytes = message.SerializeToString()
+    return found
 
 
 def _tensor(message: vector_pb2.Tensor) -> npt.NDArray[Any]:
@@ -157,6 +160,7 @@ def _tensor_message(values: npt.NDArray[Any]) -> vector_pb2.Tensor:
 
 def _parsed(kind: type[_M], data: bytes, what: str) -> _M:
     try:
-        return kind.FromString(data)
+        found: _M = kind.FromString(data)
     except DecodeError:
         raise CorruptError(f"{what} cannot be decoded") from None
+    return found

@@ -53,16 +53,19 @@ def normalized(vectors: Matrix) -> Matrix:
 def _lengths(vectors: Matrix) -> Matrix:
     with np.errstate(all="ignore"):
         squares = np.einsum("ij,ij->i", vectors, vectors, dtype=vectors.dtype)
-        return np.sqrt(squares.astype(np.float64 if vectors.itemsize == 8 else np.float32))
+        found: Matrix = np.sqrt(squares.astype(np.float64 if vectors.itemsize == 8 else np.float32))
+    return found
 
 
 def _plain(vectors: Matrix, query: Matrix, metric: str) -> Matrix:
     if metric == "hamming":
-        differing = np.unpackbits(vectors ^ query, axis=1)
-        return differing.sum(axis=1, dtype=np.int64)
+        differing: Matrix = np.bitwise_xor(vectors, query)
+        bits: Matrix = np.unpackbits(differing, axis=1).sum(axis=1, dtype=np.int64)
+        return bits
     if metric == "l2":
-        difference = vectors - query
-        return np.einsum("ij,ij->i", difference, difference)
+        difference: Matrix = vectors - query
+        squares: Matrix = np.einsum("ij,ij->i", difference, difference)
+        return squares
     product: Matrix = vectors @ query
     if metric == "cosine":
         product = product / (_lengths(vectors) * _lengths(query[None, :])[0])

@@ -16,7 +16,6 @@ import pyarrow as pa
 from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.index.files import SegmentFiles
 from lancetable.index.vector.codec import Partitions, decode_partitions, decode_tensor
-from lancetable.index.vector.distance import Floats
 from lancetable.index.vector.rabitq import Rotated, Rotation
 from lancetable.index.vector.storage import Plain, Product, Scalar, Storage, number
 from lancetable.index.vector.types import METRICS, Matrix, VectorType, vector_type
@@ -128,9 +127,7 @@ def _scalar(metric: str, dim: int, described: Mapping[str, Any]) -> Scalar:
     return Scalar(dim, metric, (start, end))
 
 
-def _product(
-    files: SegmentFiles, metric: str, dim: int, described: Mapping[str, Any]
-) -> Product:
+def _product(files: SegmentFiles, metric: str, dim: int, described: Mapping[str, Any]) -> Product:
     bits = number(described, "nbits", 4, 8)
     parts = number(described, "num_sub_vectors", 1, dim)
     place = number(described, "codebook_position", 1, 1 << 31)
@@ -145,15 +142,13 @@ def _product(
     return Product(whole, metric, is_transposed=is_transposed)
 
 
-def _rotated(
-    files: SegmentFiles, metric: str, dim: int, described: Mapping[str, Any]
-) -> Rotated:
+def _rotated(files: SegmentFiles, metric: str, dim: int, described: Mapping[str, Any]) -> Rotated:
     bits = number(described, "num_bits", 1, 9)
     number(described, "code_dim", dim, dim)
     if dim % 8:
         raise CorruptError(f"the codes of a vector index are of {dim} dimensions")
     signs: Any = described.get("fast_rotation_signs")
-    matrix: Floats | None = None
+    matrix: Matrix | None = None
     if described.get("rotation_type") == "matrix":
         place = number(described, "rotate_mat_position", 1, 1 << 31)
         matrix = decode_tensor(files.global_buffer(AUXILIARY, place)).astype(np.float32)
@@ -190,7 +185,7 @@ def _check_rows(partitions: Partitions, rows: int) -> None:
 def _graphs(text: str, partitions: int) -> tuple[Mapping[str, Any], ...]:
     texts = _parsed(text)
     if not isinstance(texts, list) or len(texts) != partitions:
-        raise CorruptError(f"a vector index does not describe the graphs of {partitions} partitions")
+        raise CorruptError(f"a vector index does not describe {partitions} graphs")
     return tuple(_mapping(one) if one else {} for one in texts)
 
 

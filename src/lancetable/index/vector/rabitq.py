@@ -100,16 +100,16 @@ class Rotated:
         record.parameters = address(self.shift)
         return 0
 
-    def load(self, columns: Sequence[pa.Array], centroid: Floats, *, by_row: bool) -> Codes:  # noqa: ARG002
+    def load(self, columns: Sequence[pa.Array], centroid: Floats, *, by_row: bool) -> Codes:
         """Return the codes of a partition, one number for each dimension."""
         packed = byte_rows(columns[0], self.dim // 8)
         signs = unpack_signs(packed) if self._is_packed else packed
-        codes = np.unpackbits(signs, axis=1, bitorder="little")
+        codes: Matrix = np.unpackbits(signs, axis=1, bitorder="little")
         more = self.bits - 1
         if more:
             blocks = byte_rows(columns[1], 8 * more * -(-self.dim // _BLOCK))
-            wide = codes.astype(np.uint16 if more == 8 else np.uint8) << more
-            codes = wide | unpack_more(blocks, more)[:, : self.dim]
+            wide: Matrix = codes.astype(np.uint16 if more == 8 else np.uint8)
+            codes = (wide << more) | unpack_more(blocks, more)[:, : self.dim]
         add, scale = (_floats(one) for one in columns[-2:])
         if self._of_residual:
             scale = scale * np.float32(self._residual_scale)
@@ -117,17 +117,20 @@ class Rotated:
             add = add - scale * ((codes.astype(np.float32) - self.shift) @ turned)
         return Codes(np.ascontiguousarray(codes), np.stack([add, scale]).astype(np.float32))
 
-    def estimates(self, codes: Codes, query: Query, centroid: Floats, *, by_row: bool) -> Floats:  # noqa: ARG002
+    def estimates(self, codes: Codes, query: Query, centroid: Floats, *, by_row: bool) -> Floats:
         """Return about how far vectors are from a query."""
         assert codes.factors is not None
         assert query.rotated is not None
         add, scale = codes.factors
         near = codes.values.astype(np.float32) @ query.rotated
         near -= self.shift[0] * query.rotated.sum()
+        found: Floats
         if self.metric == "dot":
-            return 1 - (query.vector @ centroid) * (2 - add) + scale * near
-        off = query.vector - centroid
-        return add + off @ off + scale * near
+            found = 1 - (query.vector @ centroid) * (2 - add) + scale * near
+        else:
+            off = query.vector - centroid
+            found = add + off @ off + scale * near
+        return found
 
     def rotate(self, queries: Matrix) -> Floats:
         """Return rotated queries."""
@@ -153,8 +156,7 @@ def unpack_signs(packed: Bytes) -> Bytes:
 
 def unpack_more(blocks: Bytes, bits: int) -> npt.NDArray[Any]:
     """Return the further bits of each dimension, padded to whole blocks of 64."""
-    by_block = blocks.reshape(-1, 8 * bits)
-    found = _UNPACK[bits](by_block)
+    found: npt.NDArray[Any] = _UNPACK[bits](blocks.reshape(-1, 8 * bits))
     return found.reshape(len(blocks), -1)
 
 
@@ -185,7 +187,8 @@ def _six(data: Bytes) -> Bytes:
 def _with_top(low: Bytes, top: Bytes, bits: int) -> Bytes:
     """Join low bits with one more: that of dimension k at place (k mod 8) * 8 + k div 8."""
     spread = np.unpackbits(top, axis=1, bitorder="little").reshape(-1, 8, 8)
-    return low | spread.transpose(0, 2, 1).reshape(-1, _BLOCK) << bits
+    found: Bytes = low | (spread.transpose(0, 2, 1).reshape(-1, _BLOCK) << bits).astype(np.uint8)
+    return found
 
 
 _UNPACK: Mapping[int, Any] = {

@@ -21,7 +21,14 @@ from lancetable.errors import CorruptError
 from lancetable.format.encoding.kernels.foreign import address
 from lancetable.format.encoding.kernels.records import SearchRecord
 from lancetable.index.vector.distance import Floats, distances
-from lancetable.index.vector.types import ITEMS, METRICS, Matrix, VectorType, vector_type, vectors_of
+from lancetable.index.vector.types import (
+    ITEMS,
+    METRICS,
+    Matrix,
+    VectorType,
+    vector_type,
+    vectors_of,
+)
 
 PLAIN, PRODUCT, SCALAR, ROTATED, WIDE_ROTATED = range(5)
 """The kinds in compiled functions."""
@@ -92,7 +99,7 @@ class Plain:
         record.metric = METRICS.index(self.metric)
         return 0
 
-    def load(self, columns: Sequence[pa.Array], centroid: Floats, *, by_row: bool) -> Codes:  # noqa: ARG002
+    def load(self, columns: Sequence[pa.Array], centroid: Floats, *, by_row: bool) -> Codes:
         """Return the vectors of a partition."""
         if vector_type(columns[0].type) != self.type:
             raise CorruptError(f"the vectors of a partition are of type {columns[0].type}")
@@ -101,9 +108,10 @@ class Plain:
             raise CorruptError("a vector in a partition is null")
         return Codes(matrix)
 
-    def estimates(self, codes: Codes, query: Query, centroid: Floats, *, by_row: bool) -> Floats:  # noqa: ARG002
+    def estimates(self, codes: Codes, query: Query, centroid: Floats, *, by_row: bool) -> Floats:
         """Return how far vectors are from a query."""
-        return distances(codes.values, query.vector[None, :], self.type, self.metric)[0]
+        found: Floats = distances(codes.values, query.vector[None, :], self.type, self.metric)[0]
+        return found
 
     def rotate(self, queries: Matrix) -> None:
         """Return nothing: vectors are not rotated."""
@@ -128,16 +136,17 @@ class Scalar:
         record.parameters = address(self.parameters)
         return self.dim
 
-    def load(self, columns: Sequence[pa.Array], centroid: Floats, *, by_row: bool) -> Codes:  # noqa: ARG002
+    def load(self, columns: Sequence[pa.Array], centroid: Floats, *, by_row: bool) -> Codes:
         """Return the codes of a partition."""
         return Codes(byte_rows(columns[0], self.dim))
 
-    def estimates(self, codes: Codes, query: Query, centroid: Floats, *, by_row: bool) -> Floats:  # noqa: ARG002
+    def estimates(self, codes: Codes, query: Query, centroid: Floats, *, by_row: bool) -> Floats:
         """Return about how far vectors are from a query."""
         start, step = self.parameters
         if self.metric == "dot":
-            near = codes.values.astype(np.float32) @ query.vector
-            return 1 - (start + step / 2) * query.vector.sum() - step * near
+            near: Floats = codes.values.astype(np.float32) @ query.vector
+            far: Floats = 1 - (start + step / 2) * query.vector.sum() - step * near
+            return far
         wanted = self.encode(query.vector[None, :]).astype(np.int32)
         difference = codes.values.astype(np.int32) - wanted
         found: Floats = np.einsum("ij,ij->i", difference, difference) * (step * step)
@@ -146,7 +155,8 @@ class Scalar:
     def encode(self, vectors: Matrix) -> Bytes:
         """Return the codes of vectors."""
         start, step = self.parameters
-        return np.clip((vectors - start) / step, 0, 255).astype(np.uint8)
+        found: Bytes = np.clip((vectors - start) / step, 0, 255).astype(np.uint8)
+        return found
 
     def rotate(self, queries: Matrix) -> None:
         """Return nothing: vectors are not rotated."""
@@ -175,9 +185,9 @@ class Product:
         record.kind, record.metric = PRODUCT, METRICS.index(self.metric)
         record.sub_vectors, record.code_bits = self.parts, self.bits
         record.codebook = address(self._by_dimension)
-        return self.width * 256
+        return int(self.width) * 256
 
-    def load(self, columns: Sequence[pa.Array], centroid: Floats, *, by_row: bool) -> Codes:  # noqa: ARG002
+    def load(self, columns: Sequence[pa.Array], centroid: Floats, *, by_row: bool) -> Codes:
         """Return the codes of a partition, by rows or by bytes of the code."""
         codes = byte_rows(columns[0], self.width)
         if self._is_transposed:

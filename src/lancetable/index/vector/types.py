@@ -72,7 +72,7 @@ def parse_metric(given: str | None, type_: VectorType, default: str | None = Non
     """
     if given is None:
         return default or type_.metrics[0]
-    name = given.lower() if isinstance(given, str) else ""
+    name = str(given).lower()
     name = _NAMES.get(name, name)
     if name not in METRICS:
         raise InputError(f"metric is {given!r}; give one of {', '.join(METRICS)}")
@@ -100,9 +100,7 @@ def queries_of(given: Vector, type_: VectorType) -> Matrix:
             "vector must be a list of numbers, or a list of such lists of equal length"
         )
     if found.shape[-1] != type_.dim:
-        raise InputError(
-            f"the vector has {found.shape[-1]} dimensions, the column has {type_.dim}"
-        )
+        raise InputError(f"the vector has {found.shape[-1]} dimensions, the column has {type_.dim}")
     matrix = found.reshape(-1, type_.dim)
     if type_.item == "uint8":
         if matrix.size and not bool(((matrix >= 0) & (matrix <= 255)).all()):
@@ -124,8 +122,8 @@ def vectors_of(array: pa.Array, type_: VectorType) -> tuple[Matrix, Mask | None]
     if array.null_count:
         mask = np.asarray(array.is_valid())
     if values.null_count:
-        whole = np.asarray(values.is_valid()).reshape(len(array), type_.dim).all(axis=1)
-        mask = whole if mask is None else mask & whole
+        whole: Mask = np.asarray(values.is_valid()).reshape(len(array), type_.dim).all(axis=1)
+        mask = whole if mask is None else np.logical_and(mask, whole, out=whole)
     return matrix, mask
 
 

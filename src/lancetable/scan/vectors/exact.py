@@ -1,6 +1,5 @@
 """Exact distances of the rows of a column to queries, batch by batch."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -63,71 +62,43 @@ def _type_of(schema: Schema, path: str) -> VectorType | None:
     return vector_type(storage_type(arrow_type(resolve(schema, path)[-1])))
 
 
-def offer_scan(
-    readers: Readers,
-    column: VectorColumn,
-    queries: Matrix,
-    metric: str,
-    top: Top,
-    *,
-    where: Expression | None = None,
-) -> None:
-    """Offer all rows of some fragments that match a predicate."""
-    request = ScanRequest(columns=(column.path, ROW_ID), where=where)
-    options = ScanOptions(lease_seconds=0)
-    batches = Scan(readers, request, options).to_batches()
-    _offer_batches(batches, column.type, queries, metric, top)
+class Comparison(NamedTuple):
+    """Queries that rows are compared with; the results of ``top`` are theirs from ``first`` on."""
 
+    column: VectorColumn
+    queries: Matrix
+    metric: str
+    top: Top
+    first: int = 0
 
-def offer_rows(
-    readers: Readers,
-    column: VectorColumn,
-    queries: Matrix,
-    metric: str,
-    top: Top,
-    *,
-    rows: Rows,
-    plans: Plans,
-    first: int = 0,
-) -> None:
-    """Offer some live rows by their ids to the queries from the ``first`` on."""
-    request = ScanRequest(columns=(column.path,))
-    taker = Taker(planned(plans, readers.source.manifest.schema, request), readers)
-    for start in range(0, len(rows), TAKEN):
-        part = rows[start : start + TAKEN]
-        done = 0
-        for values in taker.by_row_id(part).column(0).chunks:
-            named = part[done : done + len(values)]
-            offer(without_extensions(values), named, column.type, queries, metric, top, first)
-            done += len(values)
+    def scan(self, readers: Readers, where: Expression | None = None) -> None:
+        """Offer all rows of some fragments that match a predicate."""
+        request = ScanRequest(columns=(self.column.path, ROW_ID), where=where)
+        for batch in Scan(readers, request, ScanOptions(lease_seconds=0)).to_batches():
+            self.offer(without_extensions(batch.column(0)), batch.column(1).to_numpy())
 
+    def take(self, readers: Readers, rows: Rows, plans: Plans) -> None:
+        """Offer some live rows by their ids."""
+        request = ScanRequest(columns=(self.column.path,))
+        taker = Taker(planned(plans, readers.source.manifest.schema, request), readers)
+        for start in range(0, len(rows), TAKEN):
+            part = rows[start : start + TAKEN]
+            done = 0
+            for values in taker.by_row_id(part).column(0).chunks:
+                self.offer(without_extensions(values), part[done : done + len(values)])
+                done += len(values)
 
-def _offer_batches(
-    batches: Iterable[pa.RecordBatch], type_: VectorType, queries: Matrix, metric: str, top: Top
-) -> None:
-    for batch in batches:
-        values = without_extensions(batch.column(0))
-        offer(values, batch.column(1).to_numpy(), type_, queries, metric, top)
-
-
-def offer(  # noqa: PLR0913, PLR0917 - what is offered, and to what
-    values: pa.Array,
-    rows: Rows,
-    type_: VectorType,
-    queries: Matrix,
-    metric: str,
-    top: Top,
-    first: int = 0,
-) -> None:
-    """Offer rows with their vectors to the queries from the ``first`` on."""
-    if type_.is_multi:
-        top.offer(multi_distances(values, type_, queries, metric)[None, :], rows)
-        return
-    vectors, mask = vectors_of(values, type_)
-    step = max(CHUNK // max(len(vectors), 1), 1)
-    for start in range(0, len(queries), step):
-        found = distances(vectors, queries[start : start + step], type_, metric)
-        top.offer(found, rows, mask, first + start)
+    def offer(self, values: pa.Array, rows: Rows) -> None:
+        """Offer rows with their vectors."""
+        type_, top = self.column.type, self.top
+        if type_.is_multi:
+            top.offer(multi_distances(values, type_, self.queries, self.metric)[None, :], rows)
+            return
+        vectors, mask = vectors_of(values, type_)
+        step = max(CHUNK // max(len(vectors), 1), 1)
+        for start in range(0, len(self.queries), step):
+            found = distances(vectors, self.queries[start : start + step], type_, self.metric)
+            top.offer(found, rows, mask, self.first + start)
 
 
 def multi_distances(values: pa.Array, type_: VectorType, queries: Matrix, metric: str) -> Floats:
@@ -155,7 +126,9 @@ def multi_distances(values: pa.Array, type_: VectorType, queries: Matrix, metric
     return found.astype(np.float32)
 
 
-def _least(far: "np.ndarray[tuple[int], np.dtype[np.float64]]", starts: Matrix, stops: Matrix) -> Matrix:
+def _least(
+    far: "np.ndarray[tuple[int], np.dtype[np.float64]]", starts: Matrix, stops: Matrix
+) -> Matrix:
     """Return the least of each stretch; NaN where all are."""
     # Stretches may leave out some values between them, of lists that are null.
     edges = np.stack([starts, stops], axis=1).reshape(-1)

@@ -21,6 +21,7 @@ from lancetable.commit.snapshot import Snapshot
 from lancetable.expression import to_sql
 from lancetable.fragment.projection import ROW_ID
 from lancetable.fragment.readers import Readers
+from lancetable.index.vector.distance import Floats
 from lancetable.index.vector.live import Live
 from lancetable.index.vector.storage import Plain
 from lancetable.index.vector.top import Nearest, Range, Rows, Top
@@ -29,7 +30,7 @@ from lancetable.scan.plan import Plans
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.scanner import Scan
 from lancetable.scan.vectors.covered import FAULTS, Coverage
-from lancetable.scan.vectors.exact import offer_rows, offer_scan, vector_column
+from lancetable.scan.vectors.exact import Comparison, vector_column
 from lancetable.scan.vectors.probing import Probing
 from lancetable.scan.vectors.request import VectorRequest
 
@@ -92,8 +93,8 @@ class VectorSearch:
         """Return in words how the search will be done."""
         coverage, request = self._coverage, self._request
         lines = [
-            f"vector search in column {self.column.path!r} by {self.metric}: the nearest "
-            f"{request.limit} rows of {self.results} queries",
+            f"vector search in column {self.column.path!r} by {self.metric}",
+            f"  the nearest {request.limit} rows of {self.results} queries",
             *(f"  {note}" for note in coverage.notes),
         ]
         for part in coverage.parts:
@@ -139,9 +140,8 @@ class VectorSearch:
         if coverage.parts:
             self._search_parts(coverage, top)
         if coverage.uncovered and not options.indexed_only:
-            offer_scan(
-                coverage.rest, self.column, self.queries, self.metric, top, where=request.where
-            )
+            compared = Comparison(self.column, self.queries, self.metric, top)
+            compared.scan(coverage.rest, request.where)
         return top
 
     def _most(self, wanted: int) -> int:
@@ -166,9 +166,7 @@ class VectorSearch:
         self._probe(coverage, lives, candidates, share)
         self._refine(candidates, top)
 
-    def _probe(
-        self, coverage: Coverage, lives: Sequence[Live], top: Top, share: float
-    ) -> None:
+    def _probe(self, coverage: Coverage, lives: Sequence[Live], top: Top, share: float) -> None:
         """Search the segments."""
         request = self._request
         wanted = min(request.limit, top.most)
@@ -203,7 +201,7 @@ class VectorSearch:
         is_plain = all(isinstance(one.opened.layout.storage, Plain) for one in coverage.parts)
         return bool(coverage.uncovered) and not options.indexed_only and not is_plain
 
-    def _wider(self, range_: "np.ndarray[tuple[int], np.dtype[np.float32]]") -> Range:
+    def _wider(self, range_: Floats) -> Range:
         """Return the range of the estimated distances of candidates."""
         low = float(range_[0])
         # An estimate may be well below the distance; those of a cosine are about twice as large.
@@ -222,16 +220,8 @@ class VectorSearch:
         queries = self.queries
         if not self.column.type.is_multi:
             queries = queries[results.start : results.stop]
-        offer_rows(
-            readers,
-            self.column,
-            queries,
-            self.metric,
-            top,
-            rows=rows,
-            first=results.start,
-            plans=self._plans,
-        )
+        compared = Comparison(self.column, queries, self.metric, top, results.start)
+        compared.take(readers, rows, self._plans)
 
     def _survivors(self, coverage: Coverage) -> list[Rows]:
         """Return the rows of the fragments of each segment that match the predicate."""

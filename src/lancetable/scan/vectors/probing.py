@@ -22,7 +22,7 @@ class Probing:
     partitions are searched from the start.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - all of it is decided before
+    def __init__(
         self,
         part: Part,
         live: Live,

@@ -1,6 +1,7 @@
 """The request and the options of a search for near vectors."""
 
 from dataclasses import dataclass
+from numbers import Real
 
 from lancetable.errors import InputError
 from lancetable.expression import Expression
@@ -49,9 +50,16 @@ class VectorOptions:
 
     def __post_init__(self) -> None:
         check_options(self)
-        range_ = self.distance_range
-        if range_ is not None and (not isinstance(range_, tuple | list) or len(range_) != 2):
-            raise InputError(f"distance_range is {range_!r}; give a pair such as (0, 0.5)")
+        if self.distance_range is not None and not _is_range(self.distance_range):
+            raise InputError(
+                f"distance_range is {self.distance_range!r}; give a pair such as (0, 0.5)"
+            )
+
+
+def _is_range(value: object) -> bool:
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        return False
+    return all(one is None or isinstance(one, Real) for one in value)
 
 
 DEFAULTS = VectorOptions()
