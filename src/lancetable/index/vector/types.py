@@ -118,13 +118,11 @@ def vectors_of(array: pa.Array, type_: VectorType) -> tuple[Matrix, Mask | None]
     data = np.frombuffer(values.buffers()[1] or b"", type_.dtype)
     data = data[values.offset : values.offset + len(values)]
     matrix = np.require(data.reshape(len(array), type_.dim), requirements=("C", "A"))
-    mask: Mask | None = None
-    if array.null_count:
-        mask = np.asarray(array.is_valid())
+    usable: list[Mask] = [np.asarray(array.is_valid())] if array.null_count else []
     if values.null_count:
-        whole: Mask = np.asarray(values.is_valid()).reshape(len(array), type_.dim).all(axis=1)
-        mask = whole if mask is None else np.logical_and(mask, whole, out=whole)
-    return matrix, mask
+        whole = np.asarray(values.is_valid()).reshape(len(array), type_.dim)
+        usable.append(whole.all(axis=1))
+    return matrix, np.logical_and.reduce(usable) if usable else None
 
 
 def as_floats(matrix: Matrix, type_: VectorType) -> Matrix:

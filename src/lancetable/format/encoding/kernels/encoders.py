@@ -56,7 +56,6 @@ SIGNATURES: dict[str, Signature] = {
     "lt_mark": (None, (P, N, P, N)),
     "lt_probe": (N, (P, N, P, N, P)),
     "lt_mark_keys": (None, (P, N, P, P, N)),
-    "lt_order": (None, (P, N, P, P)),
     # Words of texts.
     "lt_split_words": (N, (P, P, N, P, N, P, P, P, P)),
     "lt_number_words": (N, (P, P, P, N, P, N, P, P, N, P, P)),
