@@ -118,10 +118,10 @@ def vectors_of(array: pa.Array, type_: VectorType) -> tuple[Matrix, Mask | None]
     data = np.frombuffer(values.buffers()[1] or b"", type_.dtype)
     data = data[values.offset : values.offset + len(values)]
     matrix = np.require(data.reshape(len(array), type_.dim), requirements=("C", "A"))
-    usable: list[Mask] = [np.asarray(array.is_valid())] if array.null_count else []
+    usable = [np.asarray(array.is_valid())] if array.null_count else []
     if values.null_count:
         whole = np.asarray(values.is_valid()).reshape(len(array), type_.dim)
-        usable.append(whole.all(axis=1))
+        usable.append(np.asarray(whole.all(axis=1)))
     return matrix, np.logical_and.reduce(usable) if usable else None
 
 

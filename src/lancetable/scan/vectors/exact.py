@@ -15,7 +15,7 @@ from lancetable.fragment.readers import Readers
 from lancetable.index.vector.distance import Floats, distances
 from lancetable.index.vector.top import Rows, Top
 from lancetable.index.vector.types import Matrix, VectorType, vector_type, vectors_of
-from lancetable.scan.plan import Plans, planned
+from lancetable.scan.plan import Plans
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.scanner import Scan
 from lancetable.scan.take import Taker
@@ -80,7 +80,7 @@ class Comparison(NamedTuple):
     def take(self, readers: Readers, rows: Rows, plans: Plans) -> None:
         """Offer some live rows by their ids."""
         request = ScanRequest(columns=(self.column.path,))
-        taker = Taker(planned(plans, readers.source.manifest.schema, request), readers)
+        taker = Taker(plans.of(request), readers)
         for start in range(0, len(rows), TAKEN):
             part = rows[start : start + TAKEN]
             done = 0

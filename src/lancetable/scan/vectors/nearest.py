@@ -55,7 +55,7 @@ class VectorSearch:
             InputError: a vector has another dimension, or the metric does not fit.
         """
         self._readers = readers
-        self._plans: Plans = {} if plans is None else plans
+        self._plans = Plans(readers.source.manifest.schema) if plans is None else plans
         self._request = request
         self.column = vector_column(readers.source.manifest.schema, request.column)
         self.queries: Matrix = queries_of(request.vector, self.column.type)
