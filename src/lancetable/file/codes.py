@@ -23,7 +23,7 @@ CodedChunk: TypeAlias = pa.Array | Coded
 
 def has_codes(reader: FileReader, field: Field) -> bool:
     """Return whether pages of a field hold codes or runs in place of a value for each row."""
-    plans = [] if reader.version == V2_0 else reader.plans_of(field)
+    plans = [] if reader.version == V2_0 else reader.field(field).plans
     return len(plans) == 1 and _is_coded(plans[0])
 
 
@@ -43,7 +43,7 @@ def read_coded(reader: FileReader, field: Field, rows: range) -> list[CodedChunk
     """Read rows of a field as its pages store them."""
     if not has_codes(reader, field):
         return reader.read([field], rows)[0]
-    (plan,) = reader.plans_of(field)
+    (plan,) = reader.field(field).plans
     check_size(reader.file)
     picked = plan.column.pick(rows)
     return drive(reader.file, [_page(reader, plan, index, inside) for index, inside in picked])

@@ -5,11 +5,12 @@ rows (``compiled_rows.py``). None says that the file's own reader has to read th
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 
 import pyarrow as pa
 
-from lancetable.file.compiled_rows import FieldCards, LeafCards
+from lancetable.file.compiled_rows import FieldCards, LeafCards, OpenPages
 from lancetable.file.leaf_info import LeafPlan
 from lancetable.format.encoding.assemble import assemble
 from lancetable.format.encoding.compiled_range import (
@@ -23,6 +24,7 @@ from lancetable.format.encoding.compiled_range import (
 )
 from lancetable.format.encoding.repdef import Layers, Mask, any_layers
 from lancetable.format.schema.model import Field
+from lancetable.store import ReadableFile
 
 
 class Stretch:
@@ -83,20 +85,36 @@ class ListStretch(Stretch):
         return None
 
 
-def stretch_of(
-    field: Field,
-    plans_of: Callable[[Field], Sequence[LeafPlan]],
-    cards_of: Callable[[Field], FieldCards | None],
-) -> Stretch | None:
-    """Return what reads a field; None for fields of other shapes."""
-    plans = plans_of(field)
-    if len(plans) != 1 or not is_stretch(plans[0].kind):
-        return None
-    (plan,) = plans
-    cards = None if plan.layers is None else cards_of(field)
-    if cards is None or plan.layers is None:
-        return None
-    if plan.is_simple:
-        return Stretch(plan, cards[0])
-    is_list = plan.leaf.depth == 1 and plan.layers == any_layers((False, True))
-    return ListStretch(plan, cards[0], field, plan.layers) if is_list else None
+class OpenField:
+    """One field of an open file: the columns of its leaves, and what reads its rows in C.
+
+    It does not hold the reader of the file: a circle is freed late, and the file stays mapped.
+    """
+
+    def __init__(
+        self,
+        field: Field,
+        plans: Sequence[LeafPlan],
+        file: ReadableFile,
+        open_pages: OpenPages,
+    ) -> None:
+        self.field = field
+        self.plans = plans
+        self._file = file
+        self._open_pages = open_pages
+
+    @cached_property
+    def cards(self) -> FieldCards:
+        """The records of the pages, for a mapped file."""
+        return [LeafCards(plan, self._file, self._open_pages) for plan in self.plans]
+
+    @cached_property
+    def stretch(self) -> Stretch | None:
+        """What reads neighbouring rows of a mapped file; None for fields of other shapes."""
+        plan = self.plans[0]
+        if len(self.plans) != 1 or plan.layers is None or not is_stretch(plan.kind):
+            return None
+        if plan.is_simple:
+            return Stretch(plan, self.cards[0])
+        is_list = plan.leaf.depth == 1 and plan.layers == any_layers((False, True))
+        return ListStretch(plan, self.cards[0], self.field, plan.layers) if is_list else None

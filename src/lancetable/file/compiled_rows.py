@@ -173,7 +173,7 @@ class FileGather:
     __slots__ = ("_slots",)
 
     def __init__(self) -> None:
-        self._slots: dict[tuple[int, ...], tuple[Sequence[Field], GatherSlots]] = {}
+        self._slots: dict[tuple[Field, ...], GatherSlots] = {}
 
     def read(
         self,
@@ -181,22 +181,22 @@ class FileGather:
         fields: Sequence[Field],
         rows: Integers,
         cards: Callable[[Field], FieldCards | None],
-    ) -> dict[int, list[pa.Array]]:
-        """Return the rows of those fields that can be gathered, by the identity of the field.
+    ) -> Sequence[pa.Array | None]:
+        """Return the rows of each field; None for a field that must be read another way.
 
         ``cards`` is given each time: a file that held itself would stay mapped when it is let go.
         """
-        key = tuple(map(id, fields))
-        known = self._slots.get(key)
-        if known is None:
-            slots = GatherSlots(library, fields, 1)
+        key = tuple(fields)
+        slots = self._slots.get(key)
+        if slots is None:
+            slots = self._slots[key] = GatherSlots(library, fields, 1)
             for number, field in enumerate(slots.fields):
                 slots.fill(0, number, cards(field) or [])
-            # The fields are kept beside their slots so that their identities stay their own.
-            known = self._slots[key] = (tuple(fields), slots)
-        slots = known[1]
-        found = zip(slots.fields, slots.read(places_of(rows)), strict=True)
-        return {id(field): [array] for field, array in found if array is not None}
+        found = slots.read(places_of(rows))
+        if len(found) == len(fields):
+            return found
+        gathered = iter(found)
+        return [next(gathered) if is_gatherable(field) else None for field in fields]
 
 
 def is_gatherable(field: Field) -> bool:

@@ -43,7 +43,7 @@ def read_together(files: Sequence[FileReader], field: Field) -> list[pa.Array]:
     Raises:
         CorruptError: a page is damaged; which one may not be known.
     """
-    plans = [file.plans_of(field) for file in files]
+    plans = [file.field(field).plans for file in files]
     if any(len(each) != 1 or not each[0].is_simple for each in plans):
         return [chunk for file in files for chunk in file.read([field], range(file.rows))[0]]
     places = [

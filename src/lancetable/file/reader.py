@@ -12,8 +12,8 @@ from lancetable.file.codec import (
     decode_place,
     decode_rows,
 )
-from lancetable.file.compiled_range import Stretch, stretch_of
-from lancetable.file.compiled_rows import FieldCards, FileGather, LeafCards
+from lancetable.file.compiled_range import OpenField
+from lancetable.file.compiled_rows import FieldCards, FileGather
 from lancetable.file.drive import drive, run
 from lancetable.file.error_context import Placed, explained
 from lancetable.file.leaf_info import LeafPlan, Sight, columns_by_walk, sights_of
@@ -55,9 +55,7 @@ class FileReader:
         self._numbers = columns
         self._columns: dict[int, Column] = {}
         self._open_pages: dict[tuple[int, int], OpenPage] = {}
-        self._plans: dict[int, tuple[Field, list[LeafPlan]]] = {}
-        self._cards: dict[int, FieldCards] = {}
-        self._stretches: dict[int, Stretch | None] = {}
+        self._fields: dict[Field, OpenField] = {}
         self._gathered: FileGather | None = None
         self._schema: Schema | None = None
         self._rows: int | None = None
@@ -117,75 +115,60 @@ class FileReader:
         check_size(self.file)
         if self._footer.version == V2_0:
             return self._read_v20(fields, rows)
-        if GATHER is not None and self.file.is_mapped and not isinstance(rows, range):
-            return self._gather(GATHER, fields, rows)
-        if isinstance(rows, range) and self.file.is_mapped:
-            return self._read_range(fields, rows)
-        return self._decode(fields, rows)
+        if not self.file.is_mapped:
+            return self._decode(fields, rows)
+        found: Sequence[pa.Array | None]
+        if isinstance(rows, range):
+            found = [self._read_range(field, rows) for field in fields]
+        elif GATHER is not None:
+            found = self._gather(GATHER, fields, rows)
+        else:
+            return self._decode(fields, rows)
+        rest = [field for field, array in zip(fields, found, strict=True) if array is None]
+        decoded = iter(self._decode(rest, rows) if rest else ())
+        return [next(decoded) if array is None else [array] for array in found]
 
     def match(self, field: Field, rows: range, tests: Tests) -> tuple[Mask, int] | None:
         """Return which rows pass tests of a column, and how many; None when it must be read."""
         if self._footer.version == V2_0 or not self.file.is_mapped:
             return None
         check_size(self.file)
-        stretch = self._stretch(field)
+        stretch = self.field(field).stretch
         return None if stretch is None else stretch.match(rows, tests)
 
     def cards(self, field: Field) -> FieldCards | None:
         """Return where single rows of a field are found; None when they cannot be gathered."""
-        found = self._cards.get(id(field))
-        if found is None and self._footer.version != V2_0 and self.file.is_mapped:
-            # The plans keep the field, so that its identity stays its own.
-            cards = [LeafCards(plan, self.file, self._open_pages) for plan in self.plans_of(field)]
-            found = self._cards[id(field)] = cards
-        return found
+        if self._footer.version == V2_0 or not self.file.is_mapped:
+            return None
+        return self.field(field).cards
 
-    def _stretch(self, field: Field) -> Stretch | None:
-        """Return what reads neighbouring rows of a field; None when pages have to."""
-        if id(field) not in self._stretches:
-            self._stretches[id(field)] = stretch_of(field, self.plans_of, self.cards)
-        return self._stretches[id(field)]
+    def field(self, field: Field) -> OpenField:
+        """Return the columns of a field, and the compiled ways to read its rows."""
+        known = self._fields.get(field)
+        if known is None:
+            plans = [self._plan(sight) for sight in sights_of(field)]
+            known = self._fields[field] = OpenField(field, plans, self.file, self._open_pages)
+        return known
 
-    def _read_range(self, fields: Sequence[Field], rows: range) -> list[list[pa.Array]]:
-        found: dict[int, list[pa.Array]] = {}
-        rest: list[Field] = []
-        for field in fields:
-            stretch = self._stretch(field)
-            array = None if stretch is None else stretch.read(rows)
-            if array is None:
-                rest.append(field)
-            else:
-                found[id(field)] = [array]
-        return self._completed(fields, found, rest, rows)
+    def _read_range(self, field: Field, rows: range) -> pa.Array | None:
+        """Return neighbouring rows of a field; None when they are read page by page."""
+        stretch = self.field(field).stretch
+        return None if stretch is None else stretch.read(rows)
 
     def _gather(
         self, library: Gather, fields: Sequence[Field], rows: Integers
-    ) -> list[list[pa.Array]]:
+    ) -> Sequence[pa.Array | None]:
+        """Return single rows of fields; None for fields that are read page by page."""
         if self._gathered is None:
             self._gathered = FileGather()
         with Placed(self.path, "single rows"):
-            found = self._gathered.read(library, fields, rows, self.cards)
-        rest = [field for field in fields if id(field) not in found]
-        return self._completed(fields, found, rest, rows)
-
-    def _completed(
-        self,
-        fields: Sequence[Field],
-        found: dict[int, list[pa.Array]],
-        rest: Sequence[Field],
-        rows: Rows,
-    ) -> list[list[pa.Array]]:
-        """Read page by page what was not found otherwise."""
-        if rest:
-            for field, chunks in zip(rest, self._decode(rest, rows), strict=True):
-                found[id(field)] = chunks
-        return [found[id(field)] for field in fields]
+            return self._gathered.read(library, fields, rows, self.cards)
 
     def _decode(self, fields: Sequence[Field], rows: Rows) -> list[list[pa.Array]]:
         """Read rows page by page."""
-        plans = [plan for field in fields for plan in self.plans_of(field)]
-        runs = iter(self._read_leaves(plans, rows))
-        found = [self._field_chunks(field, self.plans_of(field), runs) for field in fields]
+        opened = [self.field(field) for field in fields]
+        runs = self._read_leaves([plan for one in opened for plan in one.plans], rows)
+        found = [self._field_chunks(one.field, one.plans, runs) for one in opened]
         self._check_lengths(fields, found, len(rows))
         return found
 
@@ -224,15 +207,6 @@ class FileReader:
                     f"field {field.name!r}: its pages hold {length} of {count} rows",
                     path=self.path,
                 )
-
-    def plans_of(self, field: Field) -> list[LeafPlan]:
-        """Return the leaves of a field and the columns they are in."""
-        known = self._plans.get(id(field))
-        if known is None:
-            # The field is kept beside its plans so that its identity stays its own.
-            plans = [self._plan(sight) for sight in sights_of(field)]
-            known = self._plans[id(field)] = (field, plans)
-        return known[1]
 
     def _plan(self, sight: Sight) -> LeafPlan:
         leaf, kind, is_simple, gather = sight

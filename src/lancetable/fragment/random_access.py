@@ -15,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from lancetable.file import FileReader
-from lancetable.file.compiled_rows import GatherSlots
+from lancetable.file.compiled_rows import GatherSlots, is_gatherable
 from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.gather import Places, places_of
 from lancetable.format.encoding.kernels.addressing import Gather
+from lancetable.format.schema.model import Field
 from lancetable.fragment.files import BUDGET, MAPPED_WEIGHT
 from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.projection import FileFields, Projection
@@ -88,8 +89,8 @@ class TableGather:
         self._lock = threading.Lock()
         self._starts = array("q", starts)
         self._filled = _Filled(library, projection, self._starts)
-        fields = {id(field): place for place, field in enumerate(projection.fields)}
-        self._numbers = [fields[id(field)] for field in self._filled.slots.fields]
+        places = enumerate(projection.fields)
+        self._numbers = [place for place, field in places if is_gatherable(field)]
 
     def gives_batches(self, types: Sequence[pa.DataType]) -> bool:
         """Return whether whole batches can be made, with columns of these types."""
@@ -199,7 +200,7 @@ class TableGather:
             for opened, reads in found if len(found) > 1 else ():
                 for read in reads:
                     opened.data_files.ask(opened.files[read.file])
-            numbers = {id(field): number for number, field in enumerate(filled.slots.fields)}
+            numbers = {field: number for number, field in enumerate(filled.slots.fields)}
             for position, sight in zip(wanted, found, strict=True):
                 _fill_one(filled, numbers, position, sight)
             return filled
@@ -209,16 +210,16 @@ class TableGather:
         return opened, self.projection.plan(opened.files).reads
 
 
-def _fill_one(filled: _Filled, numbers: dict[int, int], position: int, sight: _Sight) -> None:
+def _fill_one(filled: _Filled, numbers: dict[Field, int], position: int, sight: _Sight) -> None:
     opened, reads = sight
     for read in reads:
         reader = opened.file(read.file)
         if not isinstance(reader, FileReader):
             continue
         for field in read.fields:
-            cards = reader.cards(field) if id(field) in numbers else None
+            cards = reader.cards(field) if field in numbers else None
             if cards is not None:
-                filled.slots.fill(position, numbers[id(field)], cards)
+                filled.slots.fill(position, numbers[field], cards)
         filled.kept.append(reader)
         mapped = mapped_file(reader.file)
         if mapped is not None:
