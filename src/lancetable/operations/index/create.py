@@ -28,6 +28,7 @@ from lancetable.operations.index.segments import (
 )
 from lancetable.operations.results import Done, RunOptions, VersionResult, WriteResult
 from lancetable.operations.retry import repeat, write_version
+from lancetable.operations.rows.parts import part_of
 from lancetable.operations.run.runner import own_files
 from lancetable.options import check_options, option
 
@@ -104,7 +105,15 @@ def create_index(
         read = sum(rows[id_] for ids in groups for id_ in ids)
         callback = summed(run.progress, read)
         tasks = [
-            SegmentTask(latest, name, column, spec, ids, memory, progress=callback)
+            SegmentTask(
+                part_of(latest, (one for one in latest.manifest.fragments if one.id in ids)),
+                name,
+                column,
+                spec,
+                ids,
+                memory,
+                progress=callback,
+            )
             for ids in groups
         ]
         made = build_segments(latest, tasks, run.runner)

@@ -33,6 +33,7 @@ from lancetable.spark.options import ReadOptions
 from lancetable.spark.read.reader import fused
 from lancetable.spark.runner import PATIENT, SparkRunner
 from lancetable.spark.table.builder import LanceTableBuilder
+from lancetable.spark.table.indexed import IndexedTable
 from lancetable.spark.table.maintenance import MaintainedTable
 from lancetable.spark.table.reports import MERGED, merged
 from lancetable.spark.table.versioned import VersionedTable
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @all_coded
-class LanceTable(VersionedTable, MaintainedTable):
+class LanceTable(VersionedTable, MaintainedTable, IndexedTable):
     """One table, at its latest version."""
 
     __slots__ = ()
