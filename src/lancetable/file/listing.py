@@ -1,6 +1,6 @@
 """List the pages of a data file."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from lancetable.file.model import PageInfo
 from lancetable.format.encoding.base import Column
@@ -15,8 +15,7 @@ def page_infos(
     found: list[PageInfo] = []
     for number, column in enumerate(columns):
         for index, page in enumerate(column.pages):
-            describe: Callable[[], str] = getattr(page.description, "describe", lambda: "")
-            text = describe() or repr(page.description)
+            text = str(page.description)
             sizes = tuple(buffer.size for buffer in page.buffers)
             found.append(PageInfo(number, names.get(number, ""), index, page.rows, text, sizes))
     return found

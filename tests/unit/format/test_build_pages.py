@@ -45,7 +45,7 @@ def described(array: pa.Array, grammar: choose.Grammar, **knobs: Any) -> list[st
     """Return how the pages of an array are encoded."""
     choice = choose.Choice(Knobs(**knobs), grammar, TextCoder())
     pages = choose.build_pages(shredded(array), len(array), choice)
-    return [decode_layout(page.description).describe() for page in pages]
+    return [str(decode_layout(page.description)) for page in pages]
 
 
 @pytest.mark.parametrize("kind", ["<u1", "<u2", "<u4", "<u8"])

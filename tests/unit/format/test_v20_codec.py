@@ -111,7 +111,7 @@ STRINGS = Binary(NoNulls(Flat(64, 0)), Flat(8, 1, "zstd"), 7)
 def test_messages_become_values(message, expected, text: str) -> None:
     decoded = decode(message.SerializeToString())
     assert decoded == expected
-    assert decoded.describe() == text
+    assert str(decoded) == text
 
 
 def test_the_same_bytes_give_the_same_value() -> None:

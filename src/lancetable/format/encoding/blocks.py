@@ -121,7 +121,7 @@ class Chunks(NamedTuple):
 class Compression(Protocol):
     """A way to store values; which contexts it serves shows in the protocols it fulfils."""
 
-    def describe(self) -> str:
+    def __str__(self) -> str:
         """Return a short description for displaying pages."""
         ...
 
@@ -197,7 +197,7 @@ def for_chunks(compression: Compression) -> MiniBlockCompression:
     """
     if hasattr(compression, "decode_chunks"):
         return cast("MiniBlockCompression", compression)
-    raise CorruptError(f"{compression.describe()} cannot encode chunks")
+    raise CorruptError(f"{compression} cannot encode chunks")
 
 
 def for_buffers(compression: Compression, what: str = "whole buffers") -> BlockCompression:
@@ -208,7 +208,7 @@ def for_buffers(compression: Compression, what: str = "whole buffers") -> BlockC
     """
     if hasattr(compression, "decode_blocks"):
         return cast("BlockCompression", compression)
-    raise CorruptError(f"{compression.describe()} cannot encode {what}")
+    raise CorruptError(f"{compression} cannot encode {what}")
 
 
 def for_values(compression: Compression) -> PerValueCompression:
@@ -219,7 +219,7 @@ def for_values(compression: Compression) -> PerValueCompression:
     """
     if hasattr(compression, "decode_values"):
         return cast("PerValueCompression", compression)
-    raise CorruptError(f"{compression.describe()} cannot encode single values")
+    raise CorruptError(f"{compression} cannot encode single values")
 
 
 def decode_one(compression: Compression, data: Bytes, count: int) -> Block:

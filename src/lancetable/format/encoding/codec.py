@@ -98,7 +98,7 @@ def _mini_block(message: Any) -> MiniBlock:
     has_dictionary = message.HasField("dictionary")
     buffers = int(message.num_buffers)
     if buffers != for_chunks(values).buffer_count:
-        raise CorruptError(f"{values.describe()} does not have {buffers} buffers in a chunk")
+        raise CorruptError(f"{values} does not have {buffers} buffers in a chunk")
     shape = ChunkShape(
         rep=_levels(message, "rep_compression"),
         def_=_levels(message, "def_compression"),
@@ -187,7 +187,7 @@ def _variable(message: Any, depth: int) -> Compression:
 
 def _flat_bits(compression: Compression, allowed: set[int]) -> int:
     if not isinstance(compression, Flat) or compression.bits not in allowed:
-        raise CorruptError(f"{compression.describe()} stands where flat integers are expected")
+        raise CorruptError(f"{compression} stands where flat integers are expected")
     return compression.bits
 
 

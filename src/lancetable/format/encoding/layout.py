@@ -40,7 +40,7 @@ class Layout(Protocol):
         """The nodes from leaf to root."""
         ...
 
-    def describe(self) -> str:
+    def __str__(self) -> str:
         """Return a short description for displaying pages."""
         ...
 

@@ -53,7 +53,7 @@ def _layout(layout: Layout) -> Any:
         case ConstantPage():
             return messages.PageLayout(constant_layout=_constant_page(layout))
         case _:
-            raise UnsupportedError(f"the layout {layout.describe()} cannot be written")
+            raise UnsupportedError(f"the layout {layout} cannot be written")
 
 
 def _mini_block(layout: MiniBlock) -> Any:
@@ -109,7 +109,7 @@ def _constant_page(layout: ConstantPage) -> Any:
 @singledispatch
 def encode_compression(compression: Compression) -> Any:
     """Return the message that describes a compressive encoding."""
-    raise UnsupportedError(f"the encoding {compression.describe()} cannot be written")
+    raise UnsupportedError(f"the encoding {compression} cannot be written")
 
 
 @encode_compression.register

@@ -42,8 +42,7 @@ class InlineBitpacking:
 
     bits: int
 
-    def describe(self) -> str:
-        """Return the name and the uncompressed width."""
+    def __str__(self) -> str:
         return f"bitpack{self.bits}"
 
     @property
@@ -101,8 +100,7 @@ class OutOfLineBitpacking:
     bits: int
     width: int
 
-    def describe(self) -> str:
-        """Return the name and both widths."""
+    def __str__(self) -> str:
         return f"oolbitpack{self.bits}->{self.width}"
 
     def decode_blocks(self, pieces: Ragged, counts: Integers) -> Block:

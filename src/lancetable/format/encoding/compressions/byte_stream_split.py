@@ -14,8 +14,7 @@ class ByteStreamSplit:
 
     bits: int
 
-    def describe(self) -> str:
-        """Return the name and the width."""
+    def __str__(self) -> str:
         return f"bss{self.bits}"
 
     @property

@@ -15,8 +15,7 @@ class Constant:
 
     value: bytes | None
 
-    def describe(self) -> str:
-        """Return the name."""
+    def __str__(self) -> str:
         return "constant"
 
     def decode_blocks(self, pieces: Ragged, counts: Integers) -> Block:

@@ -15,8 +15,7 @@ NO_BYTES = FixedWidth(np.empty(0, np.uint8), 0)
 class Empty:
     """Flat values of 0 bits."""
 
-    def describe(self) -> str:
-        """Return the name and the width."""
+    def __str__(self) -> str:
         return "flat0"
 
     @property

@@ -44,10 +44,9 @@ class FixedSizeList:
     inner: Compression
     has_validity: bool
 
-    def describe(self) -> str:
-        """Return the dimension and what is inside."""
+    def __str__(self) -> str:
         nulls = "?" if self.has_validity else ""
-        return f"fsl{self.dimension}{nulls}({self.inner.describe()})"
+        return f"fsl{self.dimension}{nulls}({self.inner})"
 
     @property
     def buffer_count(self) -> int:
@@ -78,7 +77,7 @@ class FixedSizeList:
         """Address whole lists."""
         found = prepared.wide.gather(prepared.prepared, chunk, inside)
         if not isinstance(found, FixedWidth):
-            raise CorruptError(f"{self.describe()} cannot be addressed")
+            raise CorruptError(f"{self} cannot be addressed")
         items = FixedWidth(found.data, prepared.item_bytes)
         return FixedSizeLists(self.dimension, items, None, len(inside))
 

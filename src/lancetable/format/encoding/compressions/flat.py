@@ -16,8 +16,7 @@ class Flat:
 
     bits: int
 
-    def describe(self) -> str:
-        """Return the name and the width."""
+    def __str__(self) -> str:
         return f"flat{self.bits}"
 
     @property

@@ -36,9 +36,8 @@ class Fsst:
     symbol_table: bytes
     inner: Compression
 
-    def describe(self) -> str:
-        """Return the name and what is inside."""
-        return f"fsst({self.inner.describe()})"
+    def __str__(self) -> str:
+        return f"fsst({self.inner})"
 
     @property
     def buffer_count(self) -> int:

@@ -35,9 +35,8 @@ class General:
     scheme: str
     inner: Compression
 
-    def describe(self) -> str:
-        """Return the scheme and what is inside."""
-        return f"{self.scheme}({self.inner.describe()})"
+    def __str__(self) -> str:
+        return f"{self.scheme}({self.inner})"
 
     @property
     def buffer_count(self) -> int:
@@ -59,7 +58,7 @@ class General:
         """Decompress every value."""
         inner = for_values(self.inner)
         if not isinstance(stored, VariableWidth):
-            raise CorruptError(f"{self.describe()} cannot encode single values")
+            raise CorruptError(f"{self} cannot encode single values")
         pieces = Ragged(stored.data, stored.offsets[:-1], np.diff(stored.offsets))
         parts = self._parts(pieces, LARGEST_VALUE)
         offsets = np.zeros(len(parts) + 1, np.int64)

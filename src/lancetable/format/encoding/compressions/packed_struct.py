@@ -37,8 +37,7 @@ class PackedStruct:
     bits: tuple[int, ...]
     inner: Compression
 
-    def describe(self) -> str:
-        """Return the widths of the children."""
+    def __str__(self) -> str:
         return f"packed({','.join(map(str, self.bits))})"
 
     @property
@@ -91,9 +90,8 @@ class VariablePackedStruct:
 
     children: tuple[PackedChild, ...]
 
-    def describe(self) -> str:
-        """Return the encodings of the children."""
-        return f"varpacked({','.join(child.encoding.describe() for child in self.children)})"
+    def __str__(self) -> str:
+        return f"varpacked({','.join(str(child.encoding) for child in self.children)})"
 
     def decode_values(self, stored: FixedWidth | VariableWidth) -> Block:
         """Walk through the children of all rows at once."""

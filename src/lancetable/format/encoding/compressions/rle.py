@@ -20,8 +20,7 @@ class Rle:
 
     bits: int
 
-    def describe(self) -> str:
-        """Return the name and the width."""
+    def __str__(self) -> str:
         return f"rle{self.bits}"
 
     @property

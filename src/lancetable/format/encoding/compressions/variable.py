@@ -31,8 +31,7 @@ class Variable:
 
     bits: int
 
-    def describe(self) -> str:
-        """Return the name and the width of the offsets."""
+    def __str__(self) -> str:
         return f"variable{self.bits}"
 
     @property

@@ -22,9 +22,8 @@ class BlobPage:
     inner: Layout
     layers: Layers
 
-    def describe(self) -> str:
-        """Return what is inside."""
-        return f"blob({self.inner.describe()})"
+    def __str__(self) -> str:
+        return f"blob({self.inner})"
 
     def open(self, page: Page, *, is_mapped: bool) -> Reading["OpenBlobPage"]:
         """Open the page of positions and sizes."""

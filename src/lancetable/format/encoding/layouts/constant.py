@@ -43,8 +43,7 @@ class ConstantPage:
     rep_count: int
     def_count: int
 
-    def describe(self) -> str:
-        """Return whether there is a value."""
+    def __str__(self) -> str:
         return "constant" if self.inline_value is None else "constant(inline)"
 
     def open(self, page: Page, *, is_mapped: bool) -> Reading["OpenConstantPage"]:

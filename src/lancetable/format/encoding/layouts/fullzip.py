@@ -50,10 +50,9 @@ class FullZip:
     values: Compression
     layers: Layers
 
-    def describe(self) -> str:
-        """Return the encoding of the values and the widths of the levels."""
+    def __str__(self) -> str:
         zipped = self.zipped
-        text = f"fullzip values={self.values.describe()}"
+        text = f"fullzip values={self.values}"
         return f"{text} rep={zipped.bits_rep} def={zipped.bits_def}"
 
     def open(self, page: Page, *, is_mapped: bool) -> Reading["OpenFullZip"]:

@@ -100,9 +100,8 @@ class _PagedTexts:
 
     pages: tuple[_Codes, ...]
 
-    def describe(self) -> str:
-        """Return the name and what is inside."""
-        return self.pages[0].values.describe()
+    def __str__(self) -> str:
+        return str(self.pages[0].values)
 
     @property
     def buffer_count(self) -> int:

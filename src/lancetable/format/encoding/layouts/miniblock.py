@@ -75,15 +75,14 @@ class MiniBlock:
             return in_runs(self.values)
         return None
 
-    def describe(self) -> str:
-        """Return the encodings of values, levels and dictionary."""
-        text = f"miniblock values={self.values.describe()}"
+    def __str__(self) -> str:
+        text = f"miniblock values={self.values}"
         if self.shape.rep is not None:
-            text += f" rep={self.shape.rep.describe()}"
+            text += f" rep={self.shape.rep}"
         if self.shape.def_ is not None:
-            text += f" def={self.shape.def_.describe()}"
+            text += f" def={self.shape.def_}"
         if self.dictionary is not None:
-            text += f" dict={self.dictionary.describe()}x{self.dictionary_items}"
+            text += f" dict={self.dictionary}x{self.dictionary_items}"
         return text
 
     def open(self, page: Page, *, is_mapped: bool) -> Reading["MiniBlockPage"]:

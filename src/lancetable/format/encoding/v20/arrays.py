@@ -300,7 +300,7 @@ def _packed_size(encoding: ArrayEncoding) -> int:
         return _packed_size(encoding.items) * encoding.dimension
     bits = width_of(encoding)
     if bits == 0 or bits % 8:
-        raise UnsupportedError(f"a packed struct cannot hold {encoding.describe()}")
+        raise UnsupportedError(f"a packed struct cannot hold {encoding}")
     return bits // 8
 
 

@@ -126,7 +126,7 @@ def _stored_in(number: int) -> encodings20_pb2.Buffer:
 
 @singledispatch
 def _message(encoding: Any) -> Any:
-    raise UnsupportedError(f"the encoding {encoding.describe()} cannot be written")
+    raise UnsupportedError(f"the encoding {encoding} cannot be written")
 
 
 @_message.register

@@ -59,7 +59,7 @@ def read_fixed(encoding: ArrayEncoding, page: Page, rows: Rows, bits: int) -> Re
             return (yield from _blocks(encoding, page, rows, bits))
         case Constant():
             return _constant(encoding, len(rows), bits)
-    raise UnsupportedError(f"values of a fixed width cannot be stored as {encoding.describe()}")
+    raise UnsupportedError(f"values of a fixed width cannot be stored as {encoding}")
 
 
 def read_integers(
@@ -68,7 +68,7 @@ def read_integers(
     """Return unsigned integers of whatever width they are stored in."""
     bits = width_of(encoding)
     if bits not in {8, 16, 32, 64}:
-        raise CorruptError(f"positions are stored as {encoding.describe()}")
+        raise CorruptError(f"positions are stored as {encoding}")
     data = yield from read_fixed(encoding, page, rows, bits)
     return data.view(f"<u{bits // 8}").astype(np.uint64, copy=False)
 

@@ -16,8 +16,7 @@ class Flat:
     buffer: int
     scheme: str = ""
 
-    def describe(self) -> str:
-        """Return a short description for displaying pages."""
+    def __str__(self) -> str:
         return f"flat{self.bits}[{self.scheme}]" if self.scheme else f"flat{self.bits}"
 
 
@@ -27,9 +26,8 @@ class NoNulls:
 
     values: "ArrayEncoding"
 
-    def describe(self) -> str:
-        """Return a short description for displaying pages."""
-        return f"no_nulls({self.values.describe()})"
+    def __str__(self) -> str:
+        return f"no_nulls({self.values})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +37,15 @@ class SomeNulls:
     validity: "ArrayEncoding"
     values: "ArrayEncoding"
 
-    def describe(self) -> str:
-        """Return a short description for displaying pages."""
-        return f"some_nulls({self.validity.describe()};{self.values.describe()})"
+    def __str__(self) -> str:
+        return f"some_nulls({self.validity};{self.values})"
 
 
 @dataclass(frozen=True, slots=True)
 class AllNulls:
     """Nothing is stored, every value is null."""
 
-    def describe(self) -> str:
-        """Return a short description for displaying pages."""
+    def __str__(self) -> str:
         return "all_nulls"
 
 
@@ -60,9 +56,8 @@ class FixedSizeList:
     dimension: int
     items: "ArrayEncoding"
 
-    def describe(self) -> str:
-        """Return a short description for displaying pages."""
-        return f"fsl[{self.dimension}]({self.items.describe()})"
+    def __str__(self) -> str:
+        return f"fsl[{self.dimension}]({self.items})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +71,15 @@ class ItemList:
     null_adjustment: int
     item_count: int
 
-    def describe(self) -> str:
-        """Return a short description for displaying pages."""
-        return f"list({self.offsets.describe()})"
+    def __str__(self) -> str:
+        return f"list({self.offsets})"
 
 
 @dataclass(frozen=True, slots=True)
 class Struct:
     """A struct that is never null; its children have columns of their own."""
 
-    def describe(self) -> str:
-        """Return a short description for displaying pages."""
+    def __str__(self) -> str:
         return "struct"
 
 
@@ -98,9 +91,8 @@ class Binary:
     content: "ArrayEncoding"
     null_adjustment: int
 
-    def describe(self) -> str:
-        """Return a short description for displaying pages."""
-        return f"binary({self.indices.describe()};{self.content.describe()})"
+    def __str__(self) -> str:
+        return f"binary({self.indices};{self.content})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +103,8 @@ class Dictionary:
     items: "ArrayEncoding"
     item_count: int
 
-    def describe(self) -> str:
-        """Return a short description for displaying pages."""
-        return f"dictionary({self.indices.describe()};{self.items.describe()}x{self.item_count})"
+    def __str__(self) -> str:
+        return f"dictionary({self.indices};{self.items}x{self.item_count})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +114,8 @@ class Fsst:
     binary: "ArrayEncoding"
     symbol_table: bytes
 
-    def describe(self) -> str:
-        """Return a short description for displaying pages."""
-        return f"fsst({self.binary.describe()})"
+    def __str__(self) -> str:
+        return f"fsst({self.binary})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +125,8 @@ class PackedStruct:
     children: "tuple[ArrayEncoding, ...]"
     buffer: int
 
-    def describe(self) -> str:
-        """Return a short description for displaying pages."""
-        return f"packed_struct({';'.join(child.describe() for child in self.children)})"
+    def __str__(self) -> str:
+        return f"packed_struct({';'.join(map(str, self.children))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +138,7 @@ class Bitpacked:
     buffer: int
     is_signed: bool
 
-    def describe(self) -> str:
-        """Return a short description for displaying pages."""
+    def __str__(self) -> str:
         return f"bitpacked{self.bits}->{self.packed_bits}"
 
 
@@ -165,8 +153,7 @@ class BitpackedBlocks:
     bits: int
     buffer: int
 
-    def describe(self) -> str:
-        """Return a short description for displaying pages."""
+    def __str__(self) -> str:
         return f"bitpacked_for_non_neg{self.bits}->{self.packed_bits}"
 
 
@@ -177,9 +164,8 @@ class FixedSizeBinary:
     content: "ArrayEncoding"
     width: int
 
-    def describe(self) -> str:
-        """Return a short description for displaying pages."""
-        return f"fixed_size_binary[{self.width}]({self.content.describe()})"
+    def __str__(self) -> str:
+        return f"fixed_size_binary[{self.width}]({self.content})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +174,7 @@ class Constant:
 
     value: bytes
 
-    def describe(self) -> str:
-        """Return a short description for displaying pages."""
+    def __str__(self) -> str:
         return "constant"
 
 

@@ -217,7 +217,7 @@ def _first_items(column: Column) -> list[int]:
 def _list_encoding(page: Page) -> ItemList:
     encoding = without_nulls(_encoding(page))
     if not isinstance(encoding, ItemList):
-        raise CorruptError(f"a page of lists is encoded as {encoding.describe()}")
+        raise CorruptError(f"a page of lists is encoded as {encoding}")
     return encoding
 
 

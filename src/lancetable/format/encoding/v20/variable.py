@@ -143,7 +143,7 @@ def read_strings(encoding: Binary | Fsst, page: Page, rows: Rows) -> Reading[Str
     table = fsst.parse_symbol_table(encoding.symbol_table)
     binary = without_nulls(encoding.binary)
     if not isinstance(binary, Binary):
-        raise UnsupportedError(f"FSST codes cannot be stored as {binary.describe()}")
+        raise UnsupportedError(f"FSST codes cannot be stored as {binary}")
     codes = yield from _read_binary(binary, page, rows)
     offsets, data = fsst.decode(table, codes.offsets, codes.data)
     return Strings(offsets, data, codes.valid)
@@ -152,7 +152,7 @@ def read_strings(encoding: Binary | Fsst, page: Page, rows: Rows) -> Reading[Str
 def _read_binary(binary: Binary, page: Page, rows: Rows) -> Reading[Strings]:
     content = without_nulls(binary.content)
     if not isinstance(content, Flat) or content.bits != 8:
-        raise UnsupportedError(f"the bytes of strings cannot be stored as {content.describe()}")
+        raise UnsupportedError(f"the bytes of strings cannot be stored as {content}")
     if content.scheme in {"", "none"}:
         limit = page.buffer(content.buffer).size
     else:
