@@ -27,8 +27,8 @@ from lancetable.errors import UnsupportedError as UnsupportedError
 from lancetable.errors import VersionNotFoundError as VersionNotFoundError
 from lancetable.format.limits import ReadLimits as ReadLimits
 from lancetable.format.limits import set_limits as set_limits
-from lancetable.fragment.progress import Progress as Progress
-from lancetable.fragment.writer import WriteOptions as WriteOptions
+from lancetable.fragment.write.progress import Progress as Progress
+from lancetable.fragment.write.writer import WriteOptions as WriteOptions
 from lancetable.index.specs import Bitmap as Bitmap
 from lancetable.index.specs import BloomFilter as BloomFilter
 from lancetable.index.specs import BTree as BTree

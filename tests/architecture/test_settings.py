@@ -7,7 +7,7 @@ import typing
 from datetime import timedelta
 from pathlib import Path
 
-from lancetable.fragment.writer import WriteOptions
+from lancetable.fragment.write.writer import WriteOptions
 from lancetable.operations.check.model import CheckOptions
 from lancetable.operations.cleanup.options import CleanupOptions
 from lancetable.operations.compact.options import CompactOptions
@@ -36,7 +36,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Literal, TypedDict
 
-from lancetable.fragment.progress import ProgressCallback
+from lancetable.fragment.write.progress import ProgressCallback
 '''
 
 

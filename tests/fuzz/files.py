@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from lancetable.file import DataFileHandle, FileReader
-from lancetable.file.codes import has_codes, read_coded
 from lancetable.file.leaf_info import columns_by_walk
+from lancetable.file.read.codes import has_codes, read_coded
 from lancetable.format.proto import encodings20_pb2, encodings21_pb2, file2_pb2, file_pb2
 from lancetable.fragment.select import decoded
 from lancetable.store import MemoryFile

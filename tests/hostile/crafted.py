@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pyarrow as pa
 
 import lancetable as lt
-from lancetable.file.blobs import BlobStorage
+from lancetable.file.write.blobs import BlobStorage
 from lancetable.format.manifest.envelope import FOOTER, manifest_message, seal
 from lancetable.format.proto import table_pb2
 from lancetable.format.schema.types import BLOB_V2_TYPE

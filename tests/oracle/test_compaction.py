@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import lancetable as lt
 from lancetable.commit.reuse import load_reuse
-from lancetable.file.copy import holds_lists_in_structs
+from lancetable.file.write.copy import holds_lists_in_structs
 from lancetable.format.manifest.reuse import codec as reuse_codec
-from lancetable.fragment import copy
+from lancetable.fragment.write import copy
 from tests.conftest import GOLDEN
 from tests.oracle.refusals import is_refusal
 from tests.same import assert_same_table

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lance.file import LanceFileReader
 
 from lancetable.file import DataFileHandle, FileReader, FileVersion
-from lancetable.file.writer import FileWriteOptions, FileWriter
+from lancetable.file.write.writer import FileWriteOptions, FileWriter
 from lancetable.format.schema.types import schema_from_arrow
 from lancetable.store import LocalStore, MemoryFile
 from tests.same import assert_same_table

@@ -13,10 +13,10 @@ from lance.file import LanceFileReader
 from lance.fragment import FragmentMetadata
 
 from lancetable.commit.versions import load
-from lancetable.file.blobs import second_generation
 from lancetable.file.model import V2_0, V2_1, V2_2, FileVersion
-from lancetable.file.payloads import sidecar_path
-from lancetable.file.writer import FileWriteOptions, FileWriter, WrittenFile
+from lancetable.file.read.payloads import sidecar_path
+from lancetable.file.write.blobs import second_generation
+from lancetable.file.write.writer import FileWriteOptions, FileWriter, WrittenFile
 from lancetable.format.schema.types import schema_from_arrow
 from lancetable.store import LocalStore, TableLocation
 from tests.same import assert_same_table

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import lancetable
 from lancetable.errors import LanceTableError
-from lancetable.file import compiled_rows
+from lancetable.file.read import compiled_rows
 from lancetable.format.encoding.gather import FlatTake
 from lancetable.format.encoding.kernels.addressing import GATHER
 from lancetable.fragment import readers

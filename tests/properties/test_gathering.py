@@ -14,7 +14,7 @@ import lancetable
 from lancetable.errors import LanceTableError
 from lancetable.file import FileReader, compiled_rows, reader
 from lancetable.file.model import FileVersion
-from lancetable.file.writer import FileWriteOptions, FileWriter
+from lancetable.file.write.writer import FileWriteOptions, FileWriter
 from lancetable.format.encoding.kernels.addressing import GATHER, Values
 from lancetable.format.schema.types import schema_from_arrow
 from lancetable.store import LocalStore, MemoryFile

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lancetable.file.model import V2_1, V2_2
-from lancetable.file.pages import page_builder
+from lancetable.file.write.pages import page_builder
 from lancetable.format.encoding.build import choose
 from lancetable.format.encoding.build.compress import TextCoder
 from lancetable.format.encoding.build.field_options import DEFAULT

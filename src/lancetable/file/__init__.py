@@ -3,7 +3,7 @@
 from lancetable.file.create import DataFileWriter, create_file
 from lancetable.file.handle import DataFileHandle, open_file
 from lancetable.file.model import FileVersion, PageInfo
-from lancetable.file.reader import FileReader
+from lancetable.file.read.reader import FileReader
 
 __all__ = [
     "DataFileHandle",

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from lancetable.errors import ExistsError, InputError, SchemaError
-from lancetable.file.blobs import second_generation
 from lancetable.file.handle import file_place
 from lancetable.file.model import V2_1, V2_2, FileVersion, file_version
-from lancetable.file.payloads import sidecar_path
-from lancetable.file.writer import FileWriter
+from lancetable.file.read.payloads import sidecar_path
+from lancetable.file.write.blobs import second_generation
+from lancetable.file.write.writer import FileWriter
 from lancetable.format.schema.types import schema_from_arrow
 from lancetable.store import Store
 

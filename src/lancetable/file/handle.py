@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from lancetable.errors import CorruptError, InputError, UnsupportedError
 from lancetable.file.model import PageInfo
-from lancetable.file.payloads import PayloadFinder, PayloadPlaces, with_bytes
-from lancetable.file.reader import FileReader
+from lancetable.file.read.payloads import PayloadFinder, PayloadPlaces, with_bytes
+from lancetable.file.read.reader import FileReader
 from lancetable.format.arrays import numbers
 from lancetable.format.encoding.base import Rows
 from lancetable.format.limits import read_limits

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lancetable.errors import InputError, SchemaError
-from lancetable.file.payloads import PayloadFinder, PayloadPlaces, with_bytes
+from lancetable.file.read.payloads import PayloadFinder, PayloadPlaces, with_bytes
 from lancetable.format.schema.model import Field
 from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.store import ByteRange, ReadableFile, Store

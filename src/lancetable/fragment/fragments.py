@@ -7,7 +7,6 @@ of it is freed, its files closed, as soon as the last reader is let go.
 from collections.abc import Iterable
 from itertools import accumulate
 
-from lancetable.fragment.counts import live_rows
 from lancetable.fragment.files import DataFiles
 from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.rowids import LiveIds, RowIdIndex
@@ -56,7 +55,7 @@ class OpenFragments:
 
     def live_rows(self, position: int) -> int:
         """Return the number of live rows of one fragment; asks its files if it must."""
-        known = live_rows(self.source.manifest.fragments[position])
+        known = self.source.manifest.fragments[position].live_rows
         if known is not None:
             return known
         opened = self[position]

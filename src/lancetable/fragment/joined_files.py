@@ -8,7 +8,7 @@ import pyarrow as pa
 from lancetable.errors import CorruptError
 from lancetable.file import FileReader
 from lancetable.file.error_context import DECODING_FAILURES
-from lancetable.file.joined_files import can_read_together, read_together
+from lancetable.file.read.joined_files import can_read_together, read_together
 from lancetable.fragment.projection import Projection
 from lancetable.fragment.reader import FragmentReader
 from lancetable.fragment.select import Columns, Mask, keep

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancetable.file import FileReader
-from lancetable.file.compiled_rows import GatherSlots, is_gatherable
+from lancetable.file.read.compiled_rows import GatherSlots, is_gatherable
 from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.gather import Places, places_of
 from lancetable.format.encoding.kernels.addressing import Gather

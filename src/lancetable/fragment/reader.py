@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lancetable.errors import CorruptError
 from lancetable.file import FileReader
-from lancetable.file.codes import CodedChunk, has_codes, read_coded
+from lancetable.file.read.codes import CodedChunk, has_codes, read_coded
 from lancetable.format.schema.model import Field
 from lancetable.format.schema.types import arrow_type
 from lancetable.fragment.assemble import assemble

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancetable.file.codes import CodedChunk
+from lancetable.file.read.codes import CodedChunk
 from lancetable.format.arrays import booleans, numbers
 
 Columns: TypeAlias = list[list[pa.Array]]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.errors import CorruptError
-from lancetable.file.reader import FileReader
+from lancetable.file.read.reader import FileReader
 from lancetable.format.manifest.model import IndexSegment
 from lancetable.format.schema.model import Field
 from lancetable.store import Store

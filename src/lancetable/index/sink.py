@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lancetable.errors import LanceTableError
 from lancetable.file.model import FileVersion
-from lancetable.file.writer import FileWriter
+from lancetable.file.write.writer import FileWriter
 from lancetable.format.manifest.model import IndexFile
 from lancetable.format.manifest.names import index_folder
 from lancetable.format.schema.types import schema_from_arrow

@@ -10,7 +10,7 @@ has to be tried again after every other change of the data; files that still fit
 
 from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
-from lancetable.fragment.writer import WriteOptions
+from lancetable.fragment.write.writer import WriteOptions
 from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.prepare import grown
 from lancetable.operations.input.write import (

@@ -20,7 +20,7 @@ from lancetable.commit.versions import load
 from lancetable.errors import ConflictError, ExistsError, InputError, TableNotFoundError
 from lancetable.format.manifest import BasePath
 from lancetable.format.manifest.flags import Feature
-from lancetable.fragment.writer import WriteOptions, remove_fragments
+from lancetable.fragment.write.writer import WriteOptions, remove_fragments
 from lancetable.operations.input.prepare import Prepared, prepare
 from lancetable.operations.input.write import (
     DEFAULT_COMMIT,

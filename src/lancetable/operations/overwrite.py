@@ -15,7 +15,7 @@ from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Delete, Overwrite
 from lancetable.expression import Expression, to_sql
 from lancetable.format.manifest.codec import live_rows
-from lancetable.fragment.writer import WriteOptions
+from lancetable.fragment.write.writer import WriteOptions
 from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.prepare import prepare_replacement
 from lancetable.operations.input.write import (

@@ -32,7 +32,7 @@ from lancetable.errors import ConflictError, InputError, VersionNotFoundError
 from lancetable.format.manifest import Fragment
 from lancetable.format.manifest.names import data_path
 from lancetable.format.schema.model import Schema
-from lancetable.fragment.writer import WriteOptions
+from lancetable.fragment.write.writer import WriteOptions
 from lancetable.operations.cleanup.references import names_of
 from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.write import (

@@ -11,8 +11,8 @@ from lancetable.commit.loop.rebase import Rows
 from lancetable.commit.options import CommitOptions, CommitResult
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Operation
-from lancetable.fragment.progress import ProgressCallback
-from lancetable.fragment.writer import WriteOptions
+from lancetable.fragment.write.progress import ProgressCallback
+from lancetable.fragment.write.writer import WriteOptions
 from lancetable.operations.run.runner import THREADS, Runner
 
 R = TypeVar("R")

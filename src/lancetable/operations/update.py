@@ -26,7 +26,7 @@ from lancetable.format.manifest.roaring import encode_bitmap
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.projection import SYSTEM_COLUMNS
 from lancetable.fragment.readers import Readers
-from lancetable.fragment.writer import WriteOptions, remove_fragments, with_total
+from lancetable.fragment.write.writer import WriteOptions, remove_fragments, with_total
 from lancetable.operations.columns.new_files import last_file, rewrite_all
 from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.assign import Assignment, bound_to, parse_assignments, set_ids

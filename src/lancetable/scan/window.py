@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.errors import LimitError
-from lancetable.file.codes import CodedChunk
+from lancetable.file.read.codes import CodedChunk
 from lancetable.format.limits import read_limits
 from lancetable.fragment.blobs import read_payloads
 from lancetable.fragment.projection import Projection

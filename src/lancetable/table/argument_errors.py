@@ -36,7 +36,7 @@ NAMES = {
     "OptimizeMode": "lancetable.operations.index.optimize",
     "PathLike": "os",
     "PreparedTransaction": "lancetable.operations.prepared_transaction",
-    "ProgressCallback": "lancetable.fragment.progress",
+    "ProgressCallback": "lancetable.fragment.write.progress",
     "Result": "lancetable.operations.prepared_transaction",
     "Runner": "lancetable.operations.run.runner",
     "SpecArgument": "lancetable.index.specs",

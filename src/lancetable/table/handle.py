@@ -11,9 +11,9 @@ from lancetable.store import TableLocation
 if TYPE_CHECKING:
     from lancetable.commit.options import CommitOptions
     from lancetable.commit.snapshot import Snapshot
-    from lancetable.fragment.progress import ProgressCallback
     from lancetable.fragment.readers import Readers
-    from lancetable.fragment.writer import WriteOptions
+    from lancetable.fragment.write.progress import ProgressCallback
+    from lancetable.fragment.write.writer import WriteOptions
     from lancetable.operations.results import ChangeOptions, Done, UpdateResult
     from lancetable.scan.plan import Plans
     from lancetable.scan.request import ColumnsArgument
@@ -134,7 +134,7 @@ class PreparingHandle(Handle):
 @contextmanager
 def writing(settings: Mapping[str, object]) -> "Iterator[WriteOptions]":
     """Give the options of a write, with a progress bar while it runs if that was requested."""
-    from lancetable.fragment.writer import WriteOptions
+    from lancetable.fragment.write.writer import WriteOptions
     from lancetable.options import parse_options
 
     options = parse_options(WriteOptions, settings)

@@ -10,7 +10,7 @@ from lancetable.table.named import Named, UnknownNameError
 
 if TYPE_CHECKING:
     from lancetable.commit.options import CommitOptions
-    from lancetable.fragment.progress import ProgressCallback
+    from lancetable.fragment.write.progress import ProgressCallback
     from lancetable.index.specs import SpecArgument
     from lancetable.operations.index.create import IndexResult
     from lancetable.operations.index.describe import IndexInfo

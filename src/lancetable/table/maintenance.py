@@ -8,7 +8,7 @@ from lancetable.table.handle import Handle, reporting
 
 if TYPE_CHECKING:
     from lancetable.commit.options import CommitOptions
-    from lancetable.fragment.progress import ProgressCallback
+    from lancetable.fragment.write.progress import ProgressCallback
     from lancetable.operations.check.model import CheckResult
     from lancetable.operations.check.repair import RepairPlan
     from lancetable.operations.cleanup.options import CleanupResult

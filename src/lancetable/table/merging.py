@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from lancetable.commit.options import CommitOptions
 from lancetable.errors import InputError
-from lancetable.fragment.writer import WriteOptions
+from lancetable.fragment.write.writer import WriteOptions
 from lancetable.operations.merge.run import MergeBuilder, MergeOptions, merge
 from lancetable.operations.results import ChangeOptions
 from lancetable.options import parse_options

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from lancetable.commit.location.external import CommitLock
     from lancetable.commit.options import CommitOptions
-    from lancetable.fragment.progress import ProgressCallback
+    from lancetable.fragment.write.progress import ProgressCallback
     from lancetable.operations.check.model import CheckResult
     from lancetable.operations.check.repair import RepairPlan
     from lancetable.store.manifests import ManifestStore

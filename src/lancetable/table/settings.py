@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Literal, TypedDict
 
-from lancetable.fragment.progress import ProgressCallback
+from lancetable.fragment.write.progress import ProgressCallback
 
 
 class CheckSettings(TypedDict, total=False):

@@ -17,7 +17,7 @@ from lancetable.table.version import TableVersion
 if TYPE_CHECKING:
     from lancetable.commit.options import CommitOptions
     from lancetable.expression import Expression
-    from lancetable.fragment.progress import ProgressCallback
+    from lancetable.fragment.write.progress import ProgressCallback
     from lancetable.operations.compact.options import CompactResult
     from lancetable.operations.merge.run import MergeBuilder
     from lancetable.operations.prepared_transaction import NewFragments, PreparedTransaction, Result

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lancetable.file import threads
+from lancetable.file.read import threads
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the load is read from a file of Linux")

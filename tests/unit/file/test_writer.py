@@ -12,7 +12,7 @@ import pytest
 from lancetable.errors import InputError, SchemaError, UnsupportedError
 from lancetable.file import DataFileHandle, FileReader, FileVersion
 from lancetable.file.model import V2_0, V2_1, V2_2
-from lancetable.file.writer import FileWriteOptions, FileWriter, WrittenFile
+from lancetable.file.write.writer import FileWriteOptions, FileWriter, WrittenFile
 from lancetable.format.schema.types import schema_from_arrow
 from lancetable.store import LocalStore
 from tests.same import assert_same_table

@@ -9,9 +9,9 @@ import pytest
 
 from lancetable.errors import InputError, SchemaError, UnsupportedError
 from lancetable.file import FileReader, FileVersion
-from lancetable.file.blobs import second_generation
 from lancetable.file.model import V2_0, V2_1, V2_2
-from lancetable.file.writer import FileWriteOptions, FileWriter
+from lancetable.file.write.blobs import second_generation
+from lancetable.file.write.writer import FileWriteOptions, FileWriter
 from lancetable.format.schema.types import schema_from_arrow
 from lancetable.store import LocalStore
 

@@ -7,7 +7,7 @@ import pytest
 
 from lancetable import open_table
 from lancetable.errors import InputError, SchemaError
-from lancetable.file.payloads import sidecar_path
+from lancetable.file.read.payloads import sidecar_path
 from lancetable.fragment.blobs import BlobFile
 from lancetable.store import MemoryFile
 

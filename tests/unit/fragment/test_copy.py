@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lancetable as lt
-from lancetable.fragment import copy
+from lancetable.fragment.write import copy
 
 
 @pytest.fixture(autouse=True)

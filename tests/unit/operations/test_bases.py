@@ -8,7 +8,7 @@ import pytest
 
 import lancetable as lt
 from lancetable.errors import InputError, StoreError
-from lancetable.fragment.writer import WriteTarget
+from lancetable.fragment.write.writer import WriteTarget
 
 ROWS = pa.table({"a": list(range(10))})
 

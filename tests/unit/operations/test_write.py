@@ -11,7 +11,7 @@ import lancetable as lt
 from lancetable.errors import InputError, SchemaError, StoreError
 from lancetable.file.model import file_version
 from lancetable.format.schema.types import schema_from_arrow
-from lancetable.fragment.writer import (
+from lancetable.fragment.write.writer import (
     WriteOptions,
     WriteTarget,
     new_file_name,

@@ -104,6 +104,15 @@ class Fragment(NamedTuple):
     created_at: SequenceSource | None = None
     last_updated_at: SequenceSource | None = None
 
+    @property
+    def live_rows(self) -> int | None:
+        """The number of rows that are not deleted; None when the files must be asked."""
+        rows, deletion_file = self.physical_rows, self.deletion_file
+        if not rows or deletion_file is None:
+            return rows or None
+        deleted = deletion_file.deleted_rows
+        return rows - deleted if 0 < deleted <= rows else None
+
 
 class WriterVersion(NamedTuple):
     """The library that wrote a manifest."""

@@ -2,7 +2,7 @@
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import CorruptError, InputError
-from lancetable.file.reader import FileReader
+from lancetable.file.read.reader import FileReader
 from lancetable.format.manifest import DataFile, DeletionKind, Fragment
 from lancetable.format.schema.model import Field
 from lancetable.format.schema.types import arrow_field

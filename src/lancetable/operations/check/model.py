@@ -11,7 +11,7 @@ from lancetable.errors import (
     InputError,
     VersionNotFoundError,
 )
-from lancetable.fragment.progress import ProgressCallback
+from lancetable.fragment.write.progress import ProgressCallback
 from lancetable.options import check_options, option
 
 DAMAGE = (CorruptError, FileNotFoundInStoreError, VersionNotFoundError)

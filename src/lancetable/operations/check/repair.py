@@ -31,7 +31,6 @@ from lancetable.errors import (
 from lancetable.format.manifest import Fragment, IndexSegment, Manifest
 from lancetable.format.manifest.flags import Feature, check_writable
 from lancetable.format.manifest.names import transaction_name
-from lancetable.fragment.counts import live_rows
 from lancetable.fragment.files import DataFiles
 from lancetable.fragment.open_fragment import OpenFragment
 from lancetable.fragment.projection import ROW_ID
@@ -267,7 +266,7 @@ def _mended(
 def _without(
     fragment: Fragment, faults: Sequence[Fault], losses: list[Loss], *, revive: bool
 ) -> Fragment | None:
-    rows = live_rows(fragment)
+    rows = fragment.live_rows
     fatal = [one for one in faults if one.kind == "data"]
     fatal += [one for one in faults if one.kind == "deletion" and not revive]
     if fatal:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.errors import CorruptError, LanceTableError, TableNotFoundError
-from lancetable.fragment.counts import live_rows
-from lancetable.fragment.progress import Progress, ProgressCallback
+from lancetable.fragment.write.progress import Progress, ProgressCallback
 from lancetable.operations.check.journal import Journal, Memory
 from lancetable.operations.check.model import (
     DAMAGE,
@@ -228,7 +227,7 @@ def _ranges(versions: Sequence[int]) -> str:
 def _coverage(snapshot: Snapshot) -> dict[str, float]:
     try:
         segments = snapshot.indices()
-        rows = {one.id: live_rows(one) or 0 for one in snapshot.manifest.fragments}
+        rows = {one.id: one.live_rows or 0 for one in snapshot.manifest.fragments}
         covered: dict[str, set[int]] = {}
         for segment in segments:
             ids = segment.fragment_ids

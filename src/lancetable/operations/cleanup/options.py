@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 
-from lancetable.fragment.progress import ProgressCallback
+from lancetable.fragment.write.progress import ProgressCallback
 from lancetable.options import check_options, option
 
 

@@ -24,7 +24,7 @@ from itertools import islice
 from lancetable.commit.leases import active_leases, store_time
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import ExistsError, FileNotFoundInStoreError, LanceTableError
-from lancetable.fragment.progress import Progress
+from lancetable.fragment.write.progress import Progress
 from lancetable.operations.cleanup.options import (
     Amount,
     CleanupOptions,

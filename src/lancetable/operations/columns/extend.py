@@ -22,7 +22,7 @@ from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.project import project_ids
 from lancetable.format.schema.types import arrow_type, without_extensions
 from lancetable.fragment.readers import Readers
-from lancetable.fragment.writer import WriteOptions, remove_fragments
+from lancetable.fragment.write.writer import WriteOptions, remove_fragments
 from lancetable.operations.columns.column_values import Maker, fingerprint
 from lancetable.operations.columns.new_files import write_columns
 from lancetable.operations.input.write import keep_or_remove

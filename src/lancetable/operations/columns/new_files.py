@@ -21,7 +21,7 @@ from lancetable.format.schema.model import Schema
 from lancetable.format.schema.types import without_extensions
 from lancetable.fragment.projection import SPILLED_IDS
 from lancetable.fragment.readers import Readers
-from lancetable.fragment.writer import WriteOptions, remove_fragments, with_total
+from lancetable.fragment.write.writer import WriteOptions, remove_fragments, with_total
 from lancetable.operations.input.assign import Assignment, bound_to, set_ids
 from lancetable.operations.results import ChangeOptions
 from lancetable.operations.rows.find_rows import Found

@@ -21,8 +21,8 @@ from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import ReserveFragments, Rewrite, RewriteGroup
 from lancetable.format.manifest import Fragment
-from lancetable.fragment.progress import Progress, ProgressCallback
-from lancetable.fragment.writer import remove_fragments
+from lancetable.fragment.write.progress import Progress, ProgressCallback
+from lancetable.fragment.write.writer import remove_fragments
 from lancetable.operations.compact.indices import remap_segments
 from lancetable.operations.compact.options import CompactOptions, CompactResult
 from lancetable.operations.compact.plan import CompactPlan, plan_compaction

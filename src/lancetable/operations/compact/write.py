@@ -22,13 +22,13 @@ from lancetable.format.manifest import Fragment, InlineSequence
 from lancetable.format.manifest.rowids import encode_row_id_runs, encode_versions
 from lancetable.format.schema.model import Field
 from lancetable.fragment.blobs import read_payloads
-from lancetable.fragment.copy import CopyTarget, copy_fragments
 from lancetable.fragment.joined_files import read_live_together
 from lancetable.fragment.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.select import Columns
 from lancetable.fragment.system import FIRST_VERSION
-from lancetable.fragment.writer import (
+from lancetable.fragment.write.copy import CopyTarget, copy_fragments
+from lancetable.fragment.write.writer import (
     WriteOptions,
     remove_fragments,
     write_fragments,

@@ -16,8 +16,7 @@ from lancetable.commit.transaction import CreateIndex
 from lancetable.errors import ExistsError, IndexNotFoundError, InputError, SchemaError
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import SYSTEM
-from lancetable.fragment.counts import live_rows
-from lancetable.fragment.progress import Progress, ProgressCallback, RunningTotal
+from lancetable.fragment.write.progress import Progress, ProgressCallback, RunningTotal
 from lancetable.index.registry import SCALAR
 from lancetable.index.specs import Spec
 from lancetable.operations.index.segments import (
@@ -101,7 +100,7 @@ def create_index(
         name, old = _checked(latest, column, spec, options)
         groups = _groups(latest, options)
         memory = max(options.memory_bytes // len(groups), LEAST_MEMORY)
-        rows = {one.id: live_rows(one) or 0 for one in latest.manifest.fragments}
+        rows = {one.id: one.live_rows or 0 for one in latest.manifest.fragments}
         read = sum(rows[id_] for ids in groups for id_ in ids)
         callback = summed(run.progress, read)
         tasks = [

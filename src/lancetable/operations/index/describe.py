@@ -12,7 +12,6 @@ from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import is_system, kind_of, message_name
 from lancetable.format.manifest.reuse import FragmentReuse
 from lancetable.format.schema.project import path_of
-from lancetable.fragment.counts import live_rows
 from lancetable.index.registry import SEGMENTS, unusable
 
 _FAULTS = (CorruptError, FileNotFoundInStoreError, UnsupportedError)
@@ -144,7 +143,7 @@ def covered(
 
 
 def _rows(snapshot: Snapshot) -> dict[int, int]:
-    return {one.id: live_rows(one) or 0 for one in snapshot.manifest.fragments}
+    return {one.id: one.live_rows or 0 for one in snapshot.manifest.fragments}
 
 
 def _index(segments: Sequence[SegmentInfo], rows: Mapping[int, int]) -> IndexInfo:

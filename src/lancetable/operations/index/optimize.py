@@ -25,8 +25,7 @@ from lancetable.commit.reuse import load_reuse
 from lancetable.commit.snapshot import Snapshot
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import is_system, kind_of
-from lancetable.fragment.counts import live_rows
-from lancetable.fragment.progress import ProgressCallback
+from lancetable.fragment.write.progress import ProgressCallback
 from lancetable.index.files import SegmentFiles
 from lancetable.index.registry import SCALAR, unusable
 from lancetable.operations.index.create import (
@@ -195,7 +194,7 @@ def plan_optimize(
         if name not in by_name:
             raise missing(snapshot, name)
     reuse = load_reuse(snapshot, snapshot.indices())
-    rows = {one.id: live_rows(one) or 0 for one in snapshot.manifest.fragments}
+    rows = {one.id: one.live_rows or 0 for one in snapshot.manifest.fragments}
     known = {one.uuid: covered(one, snapshot, reuse) for name in chosen for one in by_name[name]}
     return tuple(_step(snapshot, by_name[name], known, rows, options.mode) for name in chosen)
 

@@ -25,9 +25,9 @@ from lancetable.format.manifest.roaring import encode_bitmap
 from lancetable.format.rows import OFFSET_BITS
 from lancetable.format.schema.project import path_of, resolve
 from lancetable.format.schema.types import arrow_type, storage_type, without_extensions
-from lancetable.fragment.progress import Progress, ProgressCallback
 from lancetable.fragment.projection import ROW_ADDRESS, ROW_ID
 from lancetable.fragment.readers import Readers
+from lancetable.fragment.write.progress import Progress, ProgressCallback
 from lancetable.index.base import ROW, VALUE, Numbers, Source
 from lancetable.index.files import SegmentFiles
 from lancetable.index.registry import SCALAR

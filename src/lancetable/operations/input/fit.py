@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from lancetable.errors import InputError, SchemaError
-from lancetable.file.blobs import written_type
+from lancetable.file.write.blobs import written_type
 from lancetable.format.schema.model import BLOB_KEY, BLOB_V2, EXTENSION_NAME, Field, Schema
 from lancetable.format.schema.types import arrow_type, without_extensions
 from lancetable.operations.input.casts import CastPlanner, Mismatch, Step

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from lancetable.errors import InputError, SchemaError
-from lancetable.file.blobs import second_generation
 from lancetable.file.model import V2_2
+from lancetable.file.write.blobs import second_generation
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.types import schema_from_arrow
-from lancetable.fragment.writer import WriteOptions
+from lancetable.fragment.write.writer import WriteOptions
 from lancetable.operations.input.fit import Fit, fit, read_rows, refuse_new_names, write_type
 from lancetable.operations.input.sources import RowSource, read_source
 from lancetable.operations.input.write import check_stored, needed_version

@@ -25,14 +25,14 @@ from lancetable.errors import (
     UnknownOutcomeError,
     UnsupportedError,
 )
-from lancetable.file.blobs import second_generation
 from lancetable.file.model import V2_1, V2_2, file_version
-from lancetable.file.pages import page_builder
+from lancetable.file.write.blobs import second_generation
+from lancetable.file.write.pages import page_builder
 from lancetable.format.manifest import BasePath, Fragment, Manifest
 from lancetable.format.manifest.flags import check_writable
 from lancetable.format.manifest.fragments.codec import StoredFragments
 from lancetable.format.schema.model import Field, Schema
-from lancetable.fragment.writer import (
+from lancetable.fragment.write.writer import (
     WriteOptions,
     WriteTarget,
     remove_fragments,

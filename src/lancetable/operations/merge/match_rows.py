@@ -22,7 +22,7 @@ from lancetable.format.encoding.kernels.xxhash import Hashes
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.fragment.readers import Readers
-from lancetable.fragment.writer import WriteOptions, remove_fragments
+from lancetable.fragment.write.writer import WriteOptions, remove_fragments
 from lancetable.operations.input.fit import write_type
 from lancetable.operations.keys.join import SourceKeys
 from lancetable.operations.keys.keys import InsertedKeys

@@ -24,7 +24,7 @@ from lancetable.errors import ConflictError, InputError
 from lancetable.expression import Expression
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
-from lancetable.fragment.writer import with_total
+from lancetable.fragment.write.writer import with_total
 from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.assign import parse_assignments
 from lancetable.operations.input.fit import read_rows, write_type

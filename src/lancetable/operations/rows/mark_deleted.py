@@ -10,7 +10,6 @@ import numpy as np
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Delete, Update
 from lancetable.format.manifest import Fragment
-from lancetable.fragment.counts import live_rows
 from lancetable.fragment.deletions import write_deletions
 from lancetable.fragment.readers import Readers
 from lancetable.operations.rows.find_rows import Found
@@ -130,7 +129,7 @@ def mark_deleted(task: MarkTask) -> list[Marked]:
 
 def _mark(part: Snapshot, readers: Readers, position: int, rows: RowSet) -> Marked:
     fragment = part.manifest.fragments[position]
-    known = live_rows(fragment)
+    known = fragment.live_rows
     if len(rows) == (readers.live_rows(position) if known is None else known):
         return Marked(fragment.id, rows, None, None)
     opened = readers[position].opened

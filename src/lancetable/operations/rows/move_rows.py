@@ -28,7 +28,7 @@ from lancetable.format.schema.model import Field, Schema
 from lancetable.fragment.projection import CREATED_AT, ROW_ID, SPILLED_IDS
 from lancetable.fragment.readers import Readers
 from lancetable.fragment.system import FIRST_VERSION
-from lancetable.fragment.writer import (
+from lancetable.fragment.write.writer import (
     WriteOptions,
     WriteTarget,
     new_file_name,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lancetable.errors import ExpressionError
 from lancetable.expression import Expression, evaluate_mask
-from lancetable.file.codes import CodedChunk
+from lancetable.file.read.codes import CodedChunk
 from lancetable.fragment.select import CodedColumns, Mask, rows_in
 from lancetable.scan.filters.single_column import Lone
 

@@ -26,7 +26,7 @@ from lancetable.format.encoding.kernels.xxhash import Hashes, hash_words
 from lancetable.format.manifest import Fragment
 from lancetable.fragment.projection import ROW_ADDRESS
 from lancetable.fragment.readers import Readers
-from lancetable.fragment.writer import remove_fragments
+from lancetable.fragment.write.writer import remove_fragments
 from lancetable.operations.keys.join import Pairs, SourceKeys
 from lancetable.operations.keys.keys import InsertedKeys, codes_of, comparable
 from lancetable.operations.keys.spill import RowBuffer

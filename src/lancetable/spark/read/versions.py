@@ -12,7 +12,6 @@ from lancetable.commit.transaction import Append, Merge, Operation, Overwrite
 from lancetable.commit.versions import load
 from lancetable.errors import ConflictError
 from lancetable.format.manifest import Fragment
-from lancetable.fragment.counts import live_rows
 from lancetable.spark.options import VersionId
 from lancetable.store import TableLocation
 
@@ -69,7 +68,7 @@ class Unit(NamedTuple):
     @property
     def rows(self) -> int:
         """The number of rows, as far as the manifest knows it."""
-        return live_rows(self.fragment) or 0
+        return self.fragment.live_rows or 0
 
     @property
     def bytes_(self) -> int:

@@ -15,7 +15,7 @@ from lancetable.commit.versions import load
 from lancetable.errors import ConflictError, ExistsError, TableNotFoundError
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
-from lancetable.fragment.writer import remove_fragments
+from lancetable.fragment.write.writer import remove_fragments
 from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.prepare import grown
 from lancetable.operations.input.write import keep_or_remove, next_field_id

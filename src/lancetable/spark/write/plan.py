@@ -22,7 +22,7 @@ from lancetable.errors import ExistsError, InputError, SchemaError, TableNotFoun
 from lancetable.format.manifest import Fragment
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.types import arrow_schema
-from lancetable.fragment.writer import WriteOptions, WriteTarget, write_fragments
+from lancetable.fragment.write.writer import WriteOptions, WriteTarget, write_fragments
 from lancetable.operations.input.fit import fit
 from lancetable.operations.input.prepare import Prepared, grown, prepare, prepare_replacement
 from lancetable.operations.input.write import (

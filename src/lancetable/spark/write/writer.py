@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from lancetable.fragment.writer import remove_fragments
+from lancetable.fragment.write.writer import remove_fragments
 from lancetable.spark.errors import all_coded
 from lancetable.spark.write.commits import commit_rows
 from lancetable.spark.write.idempotent import Mark

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from lancetable.errors import InputError, LanceTableError
 from lancetable.file.model import V2_1, FileVersion, file_version
-from lancetable.file.payloads import sidecar_path
-from lancetable.file.writer import FileWriteOptions, FileWriter, WrittenFile
+from lancetable.file.read.payloads import sidecar_path
+from lancetable.file.write.writer import FileWriteOptions, FileWriter, WrittenFile
 from lancetable.format.manifest import DataFile, Fragment
 from lancetable.format.schema.model import Schema
-from lancetable.fragment.progress import Progress, ProgressCallback, RunningTotal
+from lancetable.fragment.write.progress import Progress, ProgressCallback, RunningTotal
 from lancetable.options import check_options, option
 from lancetable.store import Bytes, Store, WritableFile
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from lancetable.errors import CorruptError
 from lancetable.file.leaf_info import LeafPlan
 from lancetable.file.model import V2_0
-from lancetable.file.reader import FileReader
+from lancetable.file.read.reader import FileReader
 from lancetable.format.encoding.assemble import leaf_run
 from lancetable.format.encoding.base import Page
 from lancetable.format.encoding.layouts.joined_files import StoredPage, read_joined, shape_of

@@ -5,12 +5,14 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from lancetable.errors import UnsupportedError
 from lancetable.file.drive import drive
 from lancetable.file.error_context import Placed
-from lancetable.file.pages import json_as_text
 from lancetable.format.encoding.base import Column, Reading, Rows
+from lancetable.format.encoding.jsonb import jsonb_to_text
 from lancetable.format.encoding.v20.read import bytes_key, read_field, stores_bytes_apart
 from lancetable.format.schema.model import Field, Schema
+from lancetable.format.schema.types import arrow_type
 from lancetable.store import ReadableFile
 
 
@@ -40,7 +42,7 @@ def read_v20(
                 for chunk in found[number]:
                     chunk.validate(full=True)
             if any(below.is_json for below in field.walk()):
-                found[number] = [json_as_text(field, chunk) for chunk in found[number]]
+                found[number] = [_json_as_text(field, chunk) for chunk in found[number]]
     return found
 
 
@@ -66,3 +68,23 @@ def _columns_of(columns: FileColumns, field: Field) -> dict[int, Column]:
             if stores_bytes_apart(below, found):
                 found[bytes_key(below.id)] = columns.get(columns.numbers[below.id] + 1)
     return found
+
+
+def _json_as_text(field: Field, array: pa.Array) -> pa.Array:
+    """Return the array with every JSON document inside it as text."""
+    if field.is_json:
+        return jsonb_to_text(array)
+    if not any(below.is_json for below in field.walk()):
+        return array
+    type_ = arrow_type(field)
+    mask = array.is_null() if array.null_count else None
+    if pa.types.is_struct(type_):
+        parts = [
+            _json_as_text(child, array.field(number)) for number, child in enumerate(field.children)
+        ]
+        return pa.StructArray.from_arrays(parts, fields=list(type_), mask=mask)
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
+        items = _json_as_text(field.children[0], array.values)
+        return kind.from_arrays(array.offsets, items, type=type_, mask=mask)
+    raise UnsupportedError(f"documents inside field {field.name!r} of type {type_} cannot be read")

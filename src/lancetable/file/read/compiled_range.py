@@ -10,8 +10,8 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from lancetable.file.compiled_rows import FieldCards, LeafCards, OpenPages
 from lancetable.file.leaf_info import LeafPlan
+from lancetable.file.read.compiled_rows import FieldCards, LeafCards, OpenPages
 from lancetable.format.encoding.assemble import assemble
 from lancetable.format.encoding.compiled_range import (
     Records,

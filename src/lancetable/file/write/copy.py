@@ -24,7 +24,7 @@ from lancetable.file.codec import (
 from lancetable.file.error_context import Placed
 from lancetable.file.leaf_info import column_owners, leaves_of
 from lancetable.file.model import V2_1, V2_2, FileVersion, WrittenColumn, WrittenPage
-from lancetable.file.writer import ALIGNMENT, WrittenFile, aligned_parts
+from lancetable.file.write.writer import ALIGNMENT, WrittenFile, aligned_parts
 from lancetable.format.encoding.build.shred import LISTS
 from lancetable.format.encoding.codec import decode_layout
 from lancetable.format.encoding.repdef import Layer

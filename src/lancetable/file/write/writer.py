@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from lancetable.errors import InputError, SchemaError
-from lancetable.file.blobs import BlobStorage, CreateSidecar, has_blobs, written_type
 from lancetable.file.codec import encode_tail
 from lancetable.file.model import V2_1, FileVersion, WrittenColumn, WrittenPage
-from lancetable.file.pages import PageBuilder, page_builder
+from lancetable.file.write.blobs import BlobStorage, CreateSidecar, has_blobs, written_type
+from lancetable.file.write.pages import PageBuilder, page_builder
 from lancetable.format.encoding.build.blocks import PageDraft
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.types import arrow_type, has_same_layout, relabel

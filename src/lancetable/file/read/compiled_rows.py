@@ -17,7 +17,7 @@ from lancetable.errors import LanceTableError
 from lancetable.file.drive import run
 from lancetable.file.error_context import DECODING_FAILURES
 from lancetable.file.leaf_info import LeafPlan, Sight, sights_of
-from lancetable.file.threads import free_threads
+from lancetable.file.read.threads import free_threads
 from lancetable.format.encoding.assemble import LeafRun, assemble
 from lancetable.format.encoding.base import Integers, Page
 from lancetable.format.encoding.gather import (

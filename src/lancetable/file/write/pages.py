@@ -20,11 +20,10 @@ from lancetable.format.encoding.build.field_options import Knobs, knobs_of
 from lancetable.format.encoding.build.fullzip import build_blobs
 from lancetable.format.encoding.build.shred import LISTS, Shredded, shred
 from lancetable.format.encoding.build.small import MOST_VALUES, small_page
-from lancetable.format.encoding.jsonb import encode_jsonb, jsonb_to_text
+from lancetable.format.encoding.jsonb import encode_jsonb
 from lancetable.format.encoding.leaf import kind_of
 from lancetable.format.encoding.v20 import build as build20
 from lancetable.format.schema.model import Field
-from lancetable.format.schema.types import arrow_type
 
 
 class PageBuilder(Protocol):
@@ -211,23 +210,3 @@ def text_as_json(array: pa.Array) -> pa.Array:
     """
     stored = [None if text is None else encode_jsonb(text) for text in array.to_pylist()]
     return pa.array(stored, pa.large_binary())
-
-
-def json_as_text(field: Field, array: pa.Array) -> pa.Array:
-    """Return the array with every JSON document inside it as text."""
-    if field.is_json:
-        return jsonb_to_text(array)
-    if not any(below.is_json for below in field.walk()):
-        return array
-    type_ = arrow_type(field)
-    mask = array.is_null() if array.null_count else None
-    if pa.types.is_struct(type_):
-        parts = [
-            json_as_text(child, array.field(number)) for number, child in enumerate(field.children)
-        ]
-        return pa.StructArray.from_arrays(parts, fields=list(type_), mask=mask)
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
-        items = json_as_text(field.children[0], array.values)
-        return kind.from_arrays(array.offsets, items, type=type_, mask=mask)
-    raise UnsupportedError(f"documents inside field {field.name!r} of type {type_} cannot be read")

@@ -11,7 +11,8 @@ from functools import partial
 from typing import NamedTuple
 
 from lancetable.errors import LanceTableError
-from lancetable.file.copy import (
+from lancetable.file.model import FileVersion, WrittenPage
+from lancetable.file.write.copy import (
     COPYABLE,
     FilePart,
     Owner,
@@ -21,12 +22,11 @@ from lancetable.file.copy import (
     owners_of,
     structs_that_may_be_null,
 )
-from lancetable.file.model import FileVersion, WrittenPage
 from lancetable.format.manifest.model import DataFile, Fragment
 from lancetable.format.schema.model import Field, Schema
 from lancetable.fragment.projection import TOMBSTONE
 from lancetable.fragment.source import Source
-from lancetable.fragment.writer import (
+from lancetable.fragment.write.writer import (
     WriteTarget,
     begin_file,
     new_file_name,

@@ -9,20 +9,20 @@ from lancetable.errors import CorruptError, InputError
 from lancetable.file.codec import (
     FOOTER_BYTES,
     decode_column,
+    decode_footer,
     decode_place,
     decode_rows,
 )
-from lancetable.file.compiled_range import OpenField
-from lancetable.file.compiled_rows import FieldCards, FileGather
 from lancetable.file.drive import drive, run
 from lancetable.file.error_context import Placed, explained
 from lancetable.file.leaf_info import LeafPlan, Sight, columns_by_walk, sights_of
-from lancetable.file.listing import page_infos
-from lancetable.file.model import V2_0, FileVersion, PageInfo
-from lancetable.file.packed import pick_children, stored_field
-from lancetable.file.tail import read_tail
-from lancetable.file.v20 import FileColumns, read_v20
-from lancetable.file.whole_pages import hold
+from lancetable.file.model import V2_0, FileVersion, Footer, PageInfo
+from lancetable.file.read.compiled_range import OpenField
+from lancetable.file.read.compiled_rows import FieldCards, FileGather
+from lancetable.file.read.listing import page_infos
+from lancetable.file.read.packed import pick_children, stored_field
+from lancetable.file.read.v20 import FileColumns, read_v20
+from lancetable.file.read.whole_pages import hold
 from lancetable.format.encoding.assemble import LeafRun, assemble, join_runs, leaf_run
 from lancetable.format.encoding.base import Column, Integers, Reading, Rows, scaled
 from lancetable.format.encoding.compiled_range import Tests
@@ -30,6 +30,7 @@ from lancetable.format.encoding.jsonb import jsonb_to_text
 from lancetable.format.encoding.kernels.addressing import GATHER, Gather
 from lancetable.format.encoding.leaf import kind_of
 from lancetable.format.encoding.repdef import Mask
+from lancetable.format.limits import read_limits
 from lancetable.format.schema.codec import decode_file_descriptor
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.types import arrow_type
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from lancetable.format.encoding.layout import Entries, Layout, OpenPage
 
 T = TypeVar("T")
+_TAIL_BYTES = 64 * 1024
 
 
 class FileReader:
@@ -50,7 +52,7 @@ class FileReader:
         self.file = file
         self.path = path
         with Placed(path, "footer"):
-            self._footer, self._tail, self._tail_start = read_tail(file)
+            self._footer, self._tail, self._tail_start = _read_tail(file)
         self._limit = file.size - FOOTER_BYTES
         self._numbers = columns
         self._columns: dict[int, Column] = {}
@@ -326,3 +328,20 @@ class FileReader:
 
     def _bytes(self, start: int, stop: int) -> bytes:
         return bytes(self._view(start, stop))
+
+
+def _read_tail(file: ReadableFile) -> tuple[Footer, memoryview, int]:
+    """Read the footer and everything from the first column metadata on.
+
+    Raises:
+        CorruptError: the footer contradicts the size of the file.
+        LimitError: the metadata exceeds the limit on opening.
+    """
+    start = 0 if file.is_mapped else max(0, file.size - _TAIL_BYTES)
+    (tail,) = file.read_ranges([ByteRange(start, file.size)])
+    footer = decode_footer(tail, file.size)
+    read_limits().check_open(file.size - footer.column_start)
+    if footer.column_start < start:
+        start = footer.column_start
+        (tail,) = file.read_ranges([ByteRange(start, file.size)])
+    return footer, tail, start

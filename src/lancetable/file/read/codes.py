@@ -8,7 +8,7 @@ from lancetable.file.drive import drive
 from lancetable.file.error_context import Placed
 from lancetable.file.leaf_info import LeafPlan
 from lancetable.file.model import V2_0
-from lancetable.file.reader import FileReader
+from lancetable.file.read.reader import FileReader
 from lancetable.format.encoding.assemble import leaf_run
 from lancetable.format.encoding.base import Page, Reading, Rows
 from lancetable.format.encoding.codes import Coded, coded_rows, coded_runs

@@ -1,0 +1,1 @@
+"""Read rows and columns of a data file."""
