@@ -41,8 +41,8 @@ def cut_long_lists(text: str) -> LongLists:
     while place is not None:
         end = place.end()
         if place[1]:
-            found = _plain_list(text, end)
-            if found is not None:
+            found = plain_list(text, end)
+            if found is not None and len(found.values) > LONG:
                 pieces += [text[done:end], "0".ljust(found.end - end)]
                 values[end] = found.values
                 done = end = found.end
@@ -50,25 +50,25 @@ def cut_long_lists(text: str) -> LongLists:
     return LongLists("".join([*pieces, text[done:]]), values)
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
+    """The constants of a list."""
+
     values: pa.Array
     end: int
     """Position of the closing parenthesis."""
 
 
-def _plain_list(text: str, start: int) -> _Found | None:
+def plain_list(text: str, start: int) -> Found | None:
+    """Return the constants of a list that begins at a position; None when they are not plain."""
     for pattern, convert in _KINDS:
         match = pattern.match(text, start)
         if match is None:
             continue
         end = match.end() - 1
-        if text.count(",", start, end) < LONG:
-            return None
         try:
-            values = convert(text[start:end])
+            return Found(convert(text[start:end]), end)
         except (ValueError, OverflowError, pa.ArrowException):  # left to the parser
             return None
-        return _Found(values, end) if isinstance(values, pa.Array) and len(values) > LONG else None
     return None
 
 
