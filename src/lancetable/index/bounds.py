@@ -52,6 +52,9 @@ class Bounds:
         self._has_value: Mask = np.asarray(pc.is_valid(largest))
         self._always = always
 
+    def __len__(self) -> int:
+        return int(self._batch.num_rows)
+
     @property
     def type(self) -> pa.DataType:
         """The type of the values."""
@@ -74,7 +77,7 @@ class Bounds:
             case IsNull(Column(), negated):
                 return self._kept(self._has_value) if negated else self._has_null
             case _:
-                return self._prefixed(_prefix(part))
+                return self._prefixed(prefix_of(part))
 
     def _compared(self, op: Comparison, value: Literal) -> _Answer:
         if op in _LOWER:
@@ -160,7 +163,7 @@ def _is_text(type_: pa.DataType) -> bool:
     return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
 
 
-def _prefix(part: Expression) -> str:
+def prefix_of(part: Expression) -> str:
     """Return what all values that match a part begin with; empty when that is not known."""
     match part:
         case Like(Column(), Literal() as pattern, False, False, escape):

@@ -2,8 +2,8 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,33 +16,34 @@ from lancetable.format.schema.model import Field
 from lancetable.store import Store
 
 KEPT_BYTES = 256 << 20
-_Key: TypeAlias = tuple[str, str, str, tuple[str, ...], int, int]
+T = TypeVar("T")
 
 
 class Pages:
-    """Pages of index files as they were read; the least recently used are forgotten."""
+    """What was read of index files; what was not used for longest is forgotten."""
 
     def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
         self._most = most_bytes
         self._held = 0
-        self._kept: OrderedDict[_Key, list[pa.Array]] = OrderedDict()
+        self._kept: OrderedDict[object, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: _Key) -> list[pa.Array] | None:
-        """Return a page that is still kept."""
+    def get(self, key: object) -> Any:  # noqa: ANN401 - what was kept under the key
+        """Return what is still kept; None otherwise."""
         with self._lock:
             found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-            return found
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[0]
 
-    def put(self, key: _Key, page: list[pa.Array]) -> None:
-        """Keep a page, unless it is larger than all pages may be together."""
+    def put(self, key: object, value: object, size: int) -> None:
+        """Keep something of a size, unless that is more than all may have together."""
         with self._lock:
-            self._held += _bytes(page) - _bytes(self._kept.pop(key, []))
-            self._kept[key] = page
+            self._held += size - self._kept.pop(key, (None, 0))[1]
+            self._kept[key] = (value, size)
             while self._held > self._most:
-                self._held -= _bytes(self._kept.popitem(last=False)[1])
+                self._held -= self._kept.popitem(last=False)[1][1]
 
 
 PAGES = Pages()
@@ -56,6 +57,7 @@ class SegmentFiles:
         self.segment = segment
         self._store = store
         self._folder = folder
+        self._place = (store.root, folder)
         self._sizes = {file.path: file.size for file in segment.files}
         self._open: dict[str, FileReader] = {}
 
@@ -89,6 +91,15 @@ class SegmentFiles:
             )
         ]
 
+    def kept(self, key: object, make: Callable[[], tuple[T, int]]) -> T:
+        """Return what was made of the files before, or make it; with it comes its size."""
+        whole = (self._place, key)
+        found: T | None = PAGES.get(whole)
+        if found is None:
+            found, size = make()
+            PAGES.put(whole, found, size)
+        return found
+
     def page(self, name: str, columns: tuple[str, ...], rows: range) -> list[pa.Array]:
         """Return some rows of columns of a file, kept from an earlier call if possible.
 
@@ -96,12 +107,12 @@ class SegmentFiles:
             CorruptError: the file lacks a column or is damaged.
             FileNotFoundInStoreError: there is no such file.
         """
-        key = (self._store.root, self._folder, name, columns, rows.start, rows.stop)
-        found = PAGES.get(key)
-        if found is None:
+
+        def read() -> tuple[list[pa.Array], int]:
             found = self.read(name, columns, rows)
-            PAGES.put(key, found)
-        return found
+            return found, sum(one.get_total_buffer_size() for one in found)
+
+        return self.kept((name, columns, rows.start, rows.stop), read)
 
     def type(self, name: str, column: str) -> pa.DataType:
         """Return the type of a column of a file.
@@ -138,10 +149,6 @@ class SegmentFiles:
             if field.name == column:
                 return field
         raise CorruptError(f"the index file has no column {column!r}", path=reader.path)
-
-
-def _bytes(page: list[pa.Array]) -> int:
-    return sum(one.get_total_buffer_size() for one in page)
 
 
 def _text(value: object) -> str:

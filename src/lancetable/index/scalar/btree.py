@@ -12,6 +12,7 @@ without it. ``min`` is null for a page that begins with nulls, and then tells no
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +23,10 @@ from lancetable.expression import Expression
 from lancetable.format.arrays import numbers
 from lancetable.format.rows import RowSet
 from lancetable.index import sorting
-from lancetable.index.base import Sink, Source, matching
+from lancetable.index.base import Numbers, Sink, Source, matching
 from lancetable.index.bounds import Bounds
 from lancetable.index.files import SegmentFiles
+from lancetable.index.ordered import Ordered, Span, Wanted, spread_places, wanted_of
 from lancetable.index.scalar.types import refuses_values
 from lancetable.index.sorting import Pairs, Stream
 from lancetable.index.specs import BTree, Spec
@@ -33,6 +35,8 @@ DATA, LOOKUP = "page_data.lance", "page_lookup.lance"
 USUAL_PAGE = 4096
 MOST_PAGES, SCAN_FROM = 64, 0.3
 """A part that needs more pages than these, and a larger share of all, is not answered."""
+WHOLE_ROWS, WHOLE_SHARE = 4 << 20, 0.25
+"""A segment of at most so many rows is kept whole once such a share of its pages was asked for."""
 _BLOCK = 16 * USUAL_PAGE
 
 
@@ -54,6 +58,8 @@ class BTreeSegment:
                 f"the page table lists {len(pages)} pages of {size} rows for {self._rows} rows"
             )
         self._bounds = Bounds(least, largest, np.asarray(nulls) > 0)
+        self._least, self._largest = Ordered.of(least), Ordered.of(largest)
+        self._loaded = 0
 
     def covered(self, fragments: frozenset[int]) -> frozenset[int]:
         """Return the fragments that the segment describes: all that it names."""
@@ -61,23 +67,83 @@ class BTreeSegment:
 
     def search(self, part: Expression) -> RowSet | None:
         """Return the rows for which a part of a predicate is true."""
+        wanted = wanted_of(part, self._bounds.type)
+        if wanted is not None and self._least is not None and self._largest is not None:
+            return self._ordered(wanted, self._least, self._largest)
         may_match = self._bounds.may_match(part)
         if may_match is None:
             return None
         pages = np.flatnonzero(may_match)
-        if len(pages) > max(MOST_PAGES, SCAN_FROM * len(may_match)):
+        if self._are_many(len(pages)):
             return None
         found = [self._matches(part, *edges) for edges in _runs(pages)]
         return RowSet.from_addresses(np.concatenate([*found, np.empty(0, np.uint64)]))
 
-    def _matches(self, part: Expression, first: int, last: int) -> npt.NDArray[np.uint64]:
-        """Return the rows of some neighbouring pages that match."""
-        rows = range(first * self._page_rows, min((last + 1) * self._page_rows, self._rows))
+    def _are_many(self, pages: int) -> bool:
+        return pages > max(MOST_PAGES, SCAN_FROM * len(self._bounds))
+
+    def _ordered(self, wanted: Wanted, least: Ordered, largest: Ordered) -> RowSet | None:
+        """Return the rows of wanted values, searched by halving."""
+        pages = _pages_of(wanted, least, largest)
+        if self._are_many(len(pages)):
+            return None
+        self._loaded += len(pages)
+        if self._loaded > WHOLE_SHARE * len(self._bounds) and self._rows <= WHOLE_ROWS:
+            found = [self._page(range(self._rows)).rows(wanted)]
+        else:
+            found = [self._page(self._page_range(page)).rows(wanted) for page in pages.tolist()]
+        return RowSet.from_addresses(np.concatenate(found) if found else np.empty(0, np.uint64))
+
+    def _page_range(self, first: int, last: int | None = None) -> range:
+        stop = (first if last is None else last) + 1
+        return range(first * self._page_rows, min(stop * self._page_rows, self._rows))
+
+    def _page(self, rows: range) -> "_Page":
+        """Return some rows of the index, ready to be searched."""
+
+        def read() -> tuple[_Page, int]:
+            values, ids = self._read(rows)
+            ordered = Ordered.of(values)
+            if ordered is None:
+                raise CorruptError("the values of a btree page are not in ascending order")
+            return _Page(ordered, ids), values.get_total_buffer_size() + ids.nbytes
+
+        return self._files.kept((rows.start, rows.stop), read)
+
+    def _read(self, rows: range) -> tuple[pa.Array, Numbers]:
         values, ids = self._files.read(DATA, ("values", "ids"), rows)
         if ids.null_count or ids.type != pa.uint64():
             raise CorruptError("the row ids of a btree page are not valid")
-        chosen: npt.NDArray[np.uint64] = ids.to_numpy()[matching(part, values)]
-        return chosen
+        return values, ids.to_numpy()
+
+    def _matches(self, part: Expression, first: int, last: int) -> Numbers:
+        """Return the rows of some neighbouring pages that match."""
+        values, ids = self._read(self._page_range(first, last))
+        return ids[matching(part, values)]
+
+
+class _Page(NamedTuple):
+    """Values in order, and the row of each."""
+
+    values: Ordered
+    ids: Numbers
+
+    def rows(self, wanted: Wanted) -> Numbers:
+        """Return the rows of some values."""
+        starts, stops = self.values.places(wanted)
+        if len(starts) == 1:
+            return self.ids[starts[0] : stops[0]]
+        return self.ids[spread_places(starts, stops)]
+
+
+def _pages_of(wanted: Wanted, least: Ordered, largest: Ordered) -> npt.NDArray[np.int64]:
+    """Return the pages that may hold wanted values."""
+    if isinstance(wanted, Span):
+        first = 0 if wanted.low is None else largest.not_below(wanted.low)
+        return np.arange(first, max(first, least.below(wanted.high)))
+    firsts = largest.places(wanted)[0]
+    stops = least.places(wanted)[1]
+    return np.unique(spread_places(firsts, np.maximum(firsts, stops)))
 
 
 def _runs(pages: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
