@@ -175,6 +175,8 @@ def wanted_of(part: Expression, type_: pa.DataType) -> Wanted | None:
             return _compared(op, scalar)
         case In(Column(), _, False, values) if values is not None and values.type == type_:
             keys = _keys(_distinct(values))
+            if isinstance(keys, Numbers):
+                keys = Numbers(np.unique(keys.values))
             return None if keys is None else Points(keys)
         case Call("starts_with", _) if _is_bytes(type_):
             return _prefixed(prefix_of(part))
@@ -229,7 +231,11 @@ def _after(prefix: bytes) -> bytes:
 
 
 def _distinct(values: pa.Array) -> pa.Array:
-    unique = pc.unique(values.drop_null())
+    """Return values without nulls; texts each once and in order."""
+    valid = values.drop_null() if values.null_count else values
+    if not _is_bytes(values.type):
+        return valid
+    unique = pc.unique(valid)
     return unique.take(pc.sort_indices(unique))
 
 

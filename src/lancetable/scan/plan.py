@@ -5,13 +5,13 @@ The columns of the predicate are read first; the other columns only for the rows
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancetable.expression import Call, Expression, In, Literal, Opaque, bind_predicate, walk
+from lancetable.expression import Expression, bind_predicate
 from lancetable.format.schema.model import Field, Schema
 from lancetable.format.schema.project import with_payloads
 from lancetable.fragment.projection import ROW_ADDRESS, ROW_ID, Projection
@@ -31,9 +31,6 @@ from lancetable.scan.filters.single_column import Lone, lone_predicates
 from lancetable.scan.nulls import has_required
 from lancetable.scan.request import ScanRequest
 from lancetable.scan.row_size import fixed_row_bytes, is_fixed_width
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 # Measured: below these shares single values cost less than whole pages.
 GATHER_BELOW = 0.1
@@ -110,15 +107,21 @@ def plan(schema: Schema, request: ScanRequest) -> ScanPlan:
         SchemaError: a column is unknown or asked for twice.
         ExpressionError: an expression does not fit the columns.
     """
-    return Plans(schema).of(request)
+    names = binding_schema(schema)
+    where = None if request.where is None else bind_predicate(request.where, names)
+    return plan_bound(schema, request, where, lambda: names)
 
 
-def _plan(
+def plan_bound(
     schema: Schema,
     request: ScanRequest,
     where: Expression | None,
     binding: Callable[[], pa.Schema],
 ) -> ScanPlan:
+    """Plan a scan with a bound predicate in place of that of the request.
+
+    ``binding`` returns what expressions may name.
+    """
     outputs = _outputs(schema, request)
     early = stored_for(schema, [] if where is None else [where])
     shared = stored_for(schema, [item.expression for item in outputs if item.expression])
@@ -173,105 +176,6 @@ def _tested(
     slots = sorted(used, key=lambda slot: (isinstance(columns[slot], str), slot))
     survivors = _projection([columns[slot] for slot in slots])
     return Tested(tests, rest, survivors, tuple(slots), _gather_below(survivors))
-
-
-KEPT_PLANS = 16
-
-
-class Plans:
-    """The plans of scans of one version; the last ones are kept."""
-
-    __slots__ = ("_bound", "_kept", "_names", "schema")
-
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
-        self._names: pa.Schema | None = None
-        self._kept: dict[object, ScanPlan] = {}
-        self._bound: dict[Expression, Expression] = {}
-
-    def bound(self, where: Expression) -> Expression:
-        """Return a predicate bound to the columns.
-
-        Raises:
-            ExpressionError: it does not fit the columns, or is no predicate.
-        """
-        if not _is_reusable(where):
-            return bind_predicate(where, self._binding_schema())
-        found = self._bound.get(where)
-        if found is None:
-            found = bind_predicate(where, self._binding_schema())
-            _keep(self._bound, where, found)
-        return found
-
-    def of(self, request: ScanRequest) -> ScanPlan:
-        """Return the plan of a request.
-
-        Raises:
-            SchemaError: a column is unknown or asked for twice.
-            ExpressionError: an expression does not fit the columns.
-        """
-        return self._planned(request, request.where, is_bound=False)
-
-    def narrowed(self, request: ScanRequest, where: Expression | None) -> ScanPlan:
-        """Return the plan of a request with a bound predicate in place of its own."""
-        return self._planned(request, where, is_bound=True)
-
-    def _planned(
-        self, request: ScanRequest, where: Expression | None, *, is_bound: bool
-    ) -> ScanPlan:
-        if request.expressions is not None or (where is not None and not _is_reusable(where)):
-            return self._new(request, where, is_bound=is_bound)
-        system = (bool(request.with_row_id), bool(request.with_row_address))
-        key = (request.columns, where, where is None or is_bound, system, request.blobs)
-        found = self._kept.get(key)
-        if found is None:
-            found = self._new(replace(request, limit=None, offset=0), where, is_bound=is_bound)
-            _keep(self._kept, key, found)
-        if request.limit is None and not request.offset:
-            return found
-        return replace(found, limit=request.limit, offset=request.offset)
-
-    def _new(self, request: ScanRequest, where: Expression | None, *, is_bound: bool) -> ScanPlan:
-        if where is not None and not is_bound:
-            where = self.bound(where)
-        return _plan(self.schema, request, where, self._binding_schema)
-
-    def _binding_schema(self) -> pa.Schema:
-        if self._names is None:
-            self._names = binding_schema(self.schema)
-        return self._names
-
-
-def _keep(kept: dict[K, V], key: K, value: V) -> None:
-    if len(kept) >= KEPT_PLANS:
-        kept.clear()
-    kept[key] = value
-
-
-_CLOCK = frozenset({"now", "current_timestamp", "current_date"})
-
-
-def _is_reusable(where: Expression) -> bool:
-    """Return whether an equal predicate selects the same rows in a later scan.
-
-    Binding replaces the functions of the clock by a constant. Arrow expressions are compared by
-    their text, which may be abbreviated, and the two floating-point zeros are equal, so constants
-    must be of a type whose equal values are the same. Lists are left out because hashing a long one
-    takes longer than planning.
-    """
-    for part in walk(where):
-        if isinstance(part, Opaque | In):
-            return False
-        if isinstance(part, Call) and part.name in _CLOCK:
-            return False
-        if isinstance(part, Literal) and not _has_exact_equality(part.type):
-            return False
-    return True
-
-
-def _has_exact_equality(type_: pa.DataType) -> bool:
-    is_exact = pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_date(type_)
-    return bool(is_exact or pa.types.is_string(type_) or pa.types.is_timestamp(type_))
 
 
 def _missing(wanted: Sequence[Stored], at_hand: Sequence[Stored]) -> list[Stored]:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lancetable.commit.leases import Hold, reading
-from lancetable.errors import printable
+from lancetable.errors import LimitError, printable
 from lancetable.expression import to_sql
 from lancetable.fragment.readers import Readers
 from lancetable.scan import execute
-from lancetable.scan.plan import Plans, ScanPlan
+from lancetable.scan.plan import ScanPlan
+from lancetable.scan.plans import Plans
 from lancetable.scan.rebatch import exact_batches
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.result import Piece, table_of, to_table
@@ -61,7 +62,7 @@ class Scan:
             return None
         from lancetable.scan.narrow import narrow  # noqa: PLC0415 - for tables with indices
 
-        return narrow(self._readers, self._plans.bound(request.where))
+        return narrow(self._readers, self._plans.bound(request.where), self._plans)
 
     @property
     def _named(self) -> "Named | None":
@@ -77,8 +78,24 @@ class Scan:
     def to_arrow(self) -> pa.Table:
         """Return all rows as a table."""
         with self._leased() as hold:
+            taken = self._taken()
+            if taken is not None:
+                return taken
             pieces = execute.run(self._plan, self._readers, self._options, named=self._named)
             return to_table(self._plan, _ticking(pieces, hold))
+
+    def _taken(self) -> pa.Table | None:
+        """Return the rows when indices name exactly them and they are few; None otherwise."""
+        places = None if self._narrowing is None else self._narrowing.places()
+        if places is None:
+            return None
+        start, limit = self._request.offset, self._request.limit
+        stop = None if limit is None else start + limit
+        positions, offsets = (one[start:stop] for one in places)
+        try:
+            return self._plans.taker(self._plan, self._readers).placed(positions, offsets)
+        except LimitError:
+            return None  # a scan returns rows of any size, in smaller pieces
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches; only a bounded part of them is in memory at a time."""

@@ -73,7 +73,7 @@ class Taker:
             return self._one(offsets[0])
         numbers = _integers(offsets, "offset", np.int64)
         _check_offsets(numbers, readers.starts[-1])
-        return self._placed(*_places(readers, numbers))
+        return self.placed(*_places(readers, numbers))
 
     def _one(self, row: int) -> pa.Table:
         """Return one row, found without the detour over arrays of all fragments."""
@@ -82,7 +82,7 @@ class Taker:
             _check_offsets(np.array([row], object), readers.starts[-1])
         position, offset = readers.locate(row)
         if self._batches is not None:
-            return self._placed(np.array([position]), np.array([offset]))
+            return self.placed(np.array([position]), np.array([offset]))
         reader = readers[position]
         columns = reader.read(plan.late, range(offset, offset + 1))
         for slot, field in plan.blobs:
@@ -114,9 +114,10 @@ class Taker:
         return self._at(addresses, wanted, "row id")
 
     def _at(self, addresses: Addresses, named: Addresses, what: str) -> pa.Table:
-        return self._placed(*_places_of_addresses(self._readers, addresses, named, what))
+        return self.placed(*_places_of_addresses(self._readers, addresses, named, what))
 
-    def _placed(self, positions: Integers, offsets: Integers) -> pa.Table:
+    def placed(self, positions: Integers, offsets: Integers) -> pa.Table:
+        """Return live rows by the positions of their fragments and their offsets in them."""
         if self._batches is not None and len(positions):
             batch = self._batches.placed_batch(positions, offsets, self._plan.schema)
             if batch is not None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lancetable.fragment.write.progress import ProgressCallback
     from lancetable.fragment.write.writer import WriteOptions
     from lancetable.operations.results import ChangeOptions, Done, UpdateResult
-    from lancetable.scan.plan import Plans
+    from lancetable.scan.plans import Plans
     from lancetable.scan.request import ColumnsArgument
     from lancetable.scan.take import Taker
 
@@ -92,7 +92,7 @@ class Handle:
     def plans(self) -> "Plans":
         """Return the plans of earlier scans."""
         if self._plans is None:
-            from lancetable.scan.plan import Plans
+            from lancetable.scan.plans import Plans
 
             self._plans = Plans(self.snapshot.manifest.schema)
         return self._plans

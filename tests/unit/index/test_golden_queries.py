@@ -31,7 +31,7 @@ ELSEWHERE = SHARED / "index" / "queries.json"
 
 @pytest.fixture(autouse=True)
 def _nothing_kept(monkeypatch):
-    monkeypatch.setattr("lancetable.scan.narrow.SEGMENTS", OpenSegments(open_scalar))
+    monkeypatch.setattr("lancetable.scan.ask_indices.SEGMENTS", OpenSegments(open_scalar))
     monkeypatch.setattr("lancetable.index.files.PAGES", Pages())
 
 

@@ -8,7 +8,8 @@ import pytest
 from lancetable.errors import SchemaError
 from lancetable.expression import parse
 from lancetable.format.schema.types import schema_from_arrow
-from lancetable.scan.plan import Plans, Window, plan, windows
+from lancetable.scan.plan import Window, plan, windows
+from lancetable.scan.plans import Plans
 from lancetable.scan.request import ScanRequest
 
 SCHEMA = schema_from_arrow(

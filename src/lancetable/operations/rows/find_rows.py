@@ -32,7 +32,8 @@ from lancetable.scan.answers import Known
 from lancetable.scan.columns import bound_predicate
 from lancetable.scan.named_rows import Named, Part
 from lancetable.scan.narrow import narrow
-from lancetable.scan.plan import Plans, plan
+from lancetable.scan.plan import plan
+from lancetable.scan.plans import Plans
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.take import Taker
 
