@@ -15,7 +15,7 @@ from lancetable.fragment.readers import Readers
 from lancetable.index.vector.distance import Floats, distances
 from lancetable.index.vector.top import Rows, Top
 from lancetable.index.vector.types import Matrix, VectorType, vector_type, vectors_of
-from lancetable.scan.plan import Plans
+from lancetable.scan.plans import Plans
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.scanner import Scan
 from lancetable.scan.take import Taker

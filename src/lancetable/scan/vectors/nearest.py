@@ -26,7 +26,7 @@ from lancetable.index.vector.live import Live
 from lancetable.index.vector.storage import Plain
 from lancetable.index.vector.top import Nearest, Range, Rows, Top
 from lancetable.index.vector.types import Matrix, parse_metric, queries_of
-from lancetable.scan.plan import Plans
+from lancetable.scan.plans import Plans
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.scanner import Scan
 from lancetable.scan.vectors.covered import FAULTS, Coverage
