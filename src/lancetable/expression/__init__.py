@@ -9,7 +9,7 @@ from lancetable.expression.binding.bind import bind, bind_predicate, type_of
 from lancetable.expression.evaluate import evaluate, evaluate_mask
 from lancetable.expression.leading import NumberTest, leading_tests
 from lancetable.expression.render import to_sql
-from lancetable.expression.sql.simple import parse_simple
+from lancetable.expression.sql.text import parse
 from lancetable.expression.tree import (
     And,
     Arithmetic,
@@ -36,21 +36,6 @@ from lancetable.expression.tree import (
     literal,
     walk,
 )
-
-
-def parse(text: str) -> Expression:
-    """Parse SQL text; sqlglot is loaded for the first text that is not plain: that takes long.
-
-    Raises:
-        ExpressionError: The text is not an expression this library supports.
-    """
-    found = parse_simple(text)
-    if found is not None:
-        return found
-    from lancetable.expression.sql.parse import parse as parse_sql  # noqa: PLC0415
-
-    return parse_sql(text)
-
 
 __all__ = [
     "And",
