@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import lancetable
 from lancetable.errors import LanceTableError
-from lancetable.file import FileReader, compiled_rows, reader
+from lancetable.file import FileReader
 from lancetable.file.model import FileVersion
+from lancetable.file.read import compiled_rows, reader
 from lancetable.file.write.writer import FileWriteOptions, FileWriter
 from lancetable.format.encoding.kernels.addressing import GATHER, Values
 from lancetable.format.schema.types import schema_from_arrow
