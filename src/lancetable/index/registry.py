@@ -51,6 +51,8 @@ def unusable(  # noqa: PLR0911 - one for each reason
     kind = kind_of(segment)
     if is_system(segment):
         return "it is a system index"
+    if not segment.type_url:
+        return "it does not record its kind"
     if kind.name not in SCALAR:
         return f"kind {kind.name!r} does not answer predicates in this release"
     if not is_known(segment):

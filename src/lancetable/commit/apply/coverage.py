@@ -71,13 +71,15 @@ def without_values(
         fragment_ids = reuse.origins(fragment_ids)
     found = []
     for segment in segments:
-        ids = segment.fragment_ids if fields.intersection(segment.fields) else None
-        if ids and has_reuse and reuse is None:
-            found.append(covering(segment, ()))
-        elif ids and ids & fragment_ids:
-            found.append(covering(segment, ids - fragment_ids))
-        else:
+        if fields.isdisjoint(segment.fields):
             found.append(segment)
+            continue
+        ids = segment.fragment_ids
+        if ids is None or (ids and has_reuse and reuse is None):
+            # It may describe any fragment.
+            found.append(covering(segment, ()))
+        else:
+            found.append(covering(segment, ids - fragment_ids) if ids & fragment_ids else segment)
     return tuple(found)
 
 

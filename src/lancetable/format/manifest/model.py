@@ -215,9 +215,11 @@ class IndexSegment(NamedTuple):
     files: tuple[IndexFile, ...] = ()
     covering_fields: tuple[int, ...] = ()
     metadata: Mapping[str, bytes] = NO_METADATA
+    unknown: bytes = b""
+    """Fields of later releases, as they were written."""
 
     def __hash__(self) -> int:
-        return hash(self[:-1])  # a mapping has no hash
+        return hash((self.uuid, self.name, self.fragment_bitmap))  # a mapping has no hash
 
     @property
     def fragment_ids(self) -> frozenset[int] | None:

@@ -12,7 +12,7 @@ from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import is_system, kind_of, message_name
 from lancetable.format.manifest.reuse import FragmentReuse
 from lancetable.format.schema.project import path_of
-from lancetable.index.registry import SEGMENTS, unusable
+from lancetable.index.registry import SCALAR, SEGMENTS, unusable
 
 _FAULTS = (CorruptError, FileNotFoundInStoreError, UnsupportedError)
 
@@ -104,7 +104,8 @@ def describe_segments(snapshot: Snapshot) -> list[SegmentInfo]:
     rows, found = _rows(snapshot), []
     for segment in segments:
         reason = unusable(segment, snapshot.manifest.schema)
-        reason = reason if is_system(segment) else fault or reason
+        if not is_system(segment):
+            reason = reason or fault or _unreadable(snapshot, segment)
         ids = frozenset[int]() if fault else covered(segment, snapshot, reuse)
         kind, schema = kind_of(segment), snapshot.manifest.schema
         found.append(
@@ -118,6 +119,17 @@ def describe_segments(snapshot: Snapshot) -> list[SegmentInfo]:
             )
         )
     return found
+
+
+def _unreadable(snapshot: Snapshot, segment: IndexSegment) -> str | None:
+    """Return why the files of an old segment cannot be read; newer ones list their files."""
+    if segment.files or kind_of(segment).name not in SCALAR:
+        return None
+    try:
+        SEGMENTS.open(*snapshot.index_place(segment), segment)
+    except _FAULTS as fault:
+        return str(fault)
+    return None
 
 
 def covered(

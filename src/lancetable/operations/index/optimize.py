@@ -21,13 +21,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from lancetable.commit.reuse import load_reuse
 from lancetable.commit.snapshot import Snapshot
+from lancetable.errors import CorruptError, FileNotFoundInStoreError
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import is_system, kind_of
 from lancetable.fragment.write.progress import ProgressCallback
 from lancetable.index.files import SegmentFiles
-from lancetable.index.registry import SCALAR, unusable
+from lancetable.index.registry import SCALAR
+from lancetable.index.specs import Spec
 from lancetable.operations.index.create import (
     DEFAULT_RUN,
     LEAST_MEMORY,
@@ -36,7 +37,7 @@ from lancetable.operations.index.create import (
     missing,
     summed,
 )
-from lancetable.operations.index.describe import covered, describe_indices
+from lancetable.operations.index.describe import SegmentInfo, describe_indices, describe_segments
 from lancetable.operations.index.segments import (
     SegmentTask,
     build_segments,
@@ -185,18 +186,16 @@ def plan_optimize(
     Raises:
         IndexNotFoundError: there is no index of a name.
     """
-    by_name: dict[str, list[IndexSegment]] = {}
-    for segment in snapshot.indices():
-        if not is_system(segment):
-            by_name.setdefault(segment.name, []).append(segment)
+    by_name: dict[str, list[SegmentInfo]] = {}
+    for one in describe_segments(snapshot):
+        if not is_system(one.segment):
+            by_name.setdefault(one.segment.name, []).append(one)
     chosen = dict.fromkeys(by_name if names is None else names)
     for name in chosen:
         if name not in by_name:
             raise missing(snapshot, name)
-    reuse = load_reuse(snapshot, snapshot.indices())
     rows = {one.id: one.live_rows or 0 for one in snapshot.manifest.fragments}
-    known = {one.uuid: covered(one, snapshot, reuse) for name in chosen for one in by_name[name]}
-    return tuple(_step(snapshot, by_name[name], known, rows, options.mode) for name in chosen)
+    return tuple(_step(snapshot, by_name[name], rows, options.mode) for name in chosen)
 
 
 def uncovered_indices(snapshot: Snapshot, rows: int) -> list[str]:
@@ -210,16 +209,17 @@ def uncovered_indices(snapshot: Snapshot, rows: int) -> list[str]:
 
 def _step(
     snapshot: Snapshot,
-    segments: Sequence[IndexSegment],
-    known: Mapping[str, frozenset[int]],
+    infos: Sequence[SegmentInfo],
     rows: Mapping[int, int],
     mode: OptimizeMode,
 ) -> OptimizeStep:
-    """Return what is done to one index; ``known`` has the fragments that segments cover."""
-    name = segments[0].name
-    refused = _refused(snapshot, segments)
+    """Return what is done to one index."""
+    name = infos[0].segment.name
+    refused = next((one.unusable for one in infos if one.unusable is not None), None)
     if refused is not None:
         return OptimizeStep(name, f"left as it is: {refused}")
+    segments = [one.segment for one in infos]
+    known = {one.segment.uuid: one.covered for one in infos}
     counts = {one.uuid: sum(rows[id_] for id_ in known[one.uuid]) for one in segments}
     new = frozenset(rows).difference(*(known[one.uuid] for one in segments))
     size = sum(rows[id_] for id_ in new)
@@ -286,22 +286,25 @@ def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def _refused(snapshot: Snapshot, segments: Sequence[IndexSegment]) -> str | None:
-    """Return why an index cannot be optimized."""
-    for segment in segments:
-        reason = unusable(segment, snapshot.manifest.schema)
-        if reason is not None or kind_of(segment).name not in SCALAR:
-            return reason or "its kind is not known"
-    return None
-
-
 def _task(
     snapshot: Snapshot, step: OptimizeStep, memory_bytes: int, progress: ProgressCallback | None
 ) -> SegmentTask:
     first = next(one for one in (*step.removed, *snapshot.indices()) if one.name == step.name)
-    store, folder = snapshot.index_place(first)
-    spec = SCALAR[kind_of(first).name].spec(SegmentFiles(store, folder, first))
+    spec = _spec(snapshot, [one for one in snapshot.indices() if one.name == step.name])
     column = column_of(snapshot, first)
     return SegmentTask(
         snapshot, step.name, column, spec, step.fragments, memory_bytes, step.merged, progress
     )
+
+
+def _spec(snapshot: Snapshot, segments: Sequence[IndexSegment]) -> Spec:
+    """Return the parameters of an index; a segment whose files are damaged is passed over."""
+    last = len(segments) - 1
+    for number, one in enumerate(segments):
+        files = SegmentFiles(*snapshot.index_place(one), one)
+        try:
+            return SCALAR[kind_of(one).name].spec(files)
+        except (CorruptError, FileNotFoundInStoreError):
+            if number == last:
+                raise
+    raise AssertionError("an index has a segment")

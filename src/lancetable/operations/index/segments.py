@@ -2,9 +2,11 @@
 
 1. Read the column of some fragments and let the kind of index write a segment.
 2. With older segments, let the kind merge them with the new one, whose files then go.
-3. Where the kind cannot merge, build the segment from the data of all fragments.
+3. Where the kind cannot merge, or an older segment is damaged, build the segment from the data of
+   all fragments.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
@@ -14,7 +16,7 @@ import pyarrow as pa
 
 from lancetable.commit.reuse import load_reuse
 from lancetable.commit.snapshot import Snapshot
-from lancetable.errors import SchemaError
+from lancetable.errors import CorruptError, FileNotFoundInStoreError, SchemaError
 from lancetable.file.model import file_version
 from lancetable.format.arrays import Mask
 from lancetable.format.manifest import IndexSegment
@@ -41,6 +43,8 @@ from lancetable.operations.run.runner import THREADS, Runner, run_steps
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.scanner import Scan
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class SegmentTask:
@@ -65,14 +69,17 @@ def build_segment(task: SegmentTask) -> IndexSegment:
     """Write a segment and return its entry.
 
     Raises:
-        CorruptError: a file of an older segment is damaged.
+        CorruptError: a data file is damaged.
         StoreError: a file cannot be read or written; nothing stays behind.
     """
     if not task.merged:
         return _built(task)
     fresh = _built(replace(task, merged=())) if task.fragment_ids else None
+    made = None
     try:
         made = _merged(task, fresh)
+    except (CorruptError, FileNotFoundInStoreError) as fault:
+        _log.warning("index %s is built from data: %s", task.name, fault)
     finally:
         if fresh is not None:
             remove_segment(task.snapshot, fresh)

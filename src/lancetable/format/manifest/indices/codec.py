@@ -6,6 +6,7 @@ from uuid import UUID
 
 from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lancetable.errors import CorruptError, InputError
 from lancetable.format.manifest.model import IndexFile, IndexSegment
@@ -124,7 +125,19 @@ def _decode(message: table_pb2.IndexMetadata) -> IndexSegment:
         files=decode_files(message.files),
         covering_fields=tuple(message.covering_fields),
         metadata=dict(message.metadata),
+        unknown=_unknown(message),
     )
+
+
+def _unknown(message: table_pb2.IndexMetadata) -> bytes:
+    """Return the fields of later releases."""
+    if not len(UnknownFieldSet(message)):
+        return b""
+    others = table_pb2.IndexMetadata()
+    others.CopyFrom(message)
+    for field in others.DESCRIPTOR.fields:
+        others.ClearField(field.name)
+    return bytes(others.SerializeToString())
 
 
 def _created_at(message: table_pb2.IndexMetadata) -> datetime | None:
@@ -154,4 +167,6 @@ def _encode(segment: IndexSegment) -> table_pb2.IndexMetadata:
         message.index_details.value = segment.details
     if segment.created_at is not None:
         message.created_at = (segment.created_at - _EPOCH) // _MILLISECOND
+    if segment.unknown:
+        message.MergeFromString(segment.unknown)
     return message
