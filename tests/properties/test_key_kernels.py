@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancetable.format.encoding.kernels import ordering, probing, sets
+from lancetable.format.encoding.kernels import ordering, probing, sets, xxhash
 from lancetable.format.encoding.kernels.compiled import LIBRARY
 from lancetable.format.manifest.roaring import decode_treemap
 from lancetable.index.row_map import decode_row_map
@@ -29,6 +29,7 @@ def both(make: Callable[[], Made]) -> tuple[Made, Made]:
         patch.object(probing, "DLL", None),
         patch.object(ordering, "DLL", None),
         patch.object(sets, "DLL", None),
+        patch.object(xxhash, "DLL", None),
     ):
         return compiled, make()
 
@@ -137,11 +138,27 @@ def test_large_sets(step: int, has_sizes: bool) -> None:
     assert_sets([*groups, [], [5]], has_sizes=has_sizes)
 
 
+@given(st.lists(st.binary(max_size=100), max_size=20), st.sampled_from([0, 1, 2**64 - 1]))
+def test_hashing(texts: list[bytes], seed: int) -> None:
+    values = pa.array([b"before", *texts], pa.large_binary()).slice(1)
+    compiled, plain = both(lambda: xxhash.hash_binary(values, seed).tolist())
+    assert compiled == plain
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 7, 8, 16, 31, 32, 33, 77])
+def test_hashing_strings_of_one_width(width: int) -> None:
+    matrix = np.random.default_rng(width).integers(0, 256, (40, width), np.uint8)
+    compiled, plain = both(lambda: xxhash.hash_matrix(matrix, 5).tolist())
+    assert compiled == plain
+    if width == 8:
+        assert both(lambda: xxhash.hash_words(matrix.view(np.uint64)[:, 0], 5).tolist())[0] == plain
+
+
 @given(st.lists(NUMBERS, max_size=60), st.sampled_from([1, 2, 64]))
 def test_marking(hashes: list[int], blocks: int) -> None:
     def marked() -> bytes:
         filter_ = np.zeros(blocks * 8, np.uint32)
-        probing.mark_keys(filter_, np.sort(words(hashes)))
+        probing.mark_keys(filter_, words(hashes))
         return filter_.tobytes()
 
     compiled, plain = both(marked)

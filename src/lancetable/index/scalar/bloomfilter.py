@@ -9,7 +9,6 @@ numbers. A filter is of a power of two of bytes, the least that meets the probab
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +18,16 @@ import pyarrow.types as pt
 
 from lancetable.errors import CorruptError, InputError
 from lancetable.expression import Column, Compare, Comparison, Expression, In, IsNull, Literal
-from lancetable.format.arrays import Mask
+from lancetable.format.arrays import Mask, booleans, numbers
 from lancetable.format.encoding.kernels.probing import mark_keys, may_hold
 from lancetable.format.encoding.kernels.sets import RowBitmaps
 from lancetable.format.encoding.kernels.xxhash import Hashes, hash_binary, hash_matrix, hash_words
 from lancetable.format.rows import RowSet
-from lancetable.index.base import ROW, VALUE, Sink, Source
+from lancetable.index.base import Sink, Source
 from lancetable.index.files import SegmentFiles
 from lancetable.index.specs import BloomFilter, Spec
-from lancetable.index.zones import PLACES, Zones, moved_nulls, moved_zones, stored_nulls, zones_of
+from lancetable.index.zones import Zones, stored_nulls
+from lancetable.index.zoning import PLACE_FIELDS, Zoned, moved_nulls, moved_zones, zones_of
 
 FILE = "bloomfilter.lance"
 MOST_VALUES = 256
@@ -106,16 +106,8 @@ class BloomFilterKind:
         """Write a segment."""
         assert isinstance(spec, BloomFilter)
         nulls = RowBitmaps()
-
-        def zones() -> Iterator[_Filter]:
-            for zone in zones_of(rows, spec.items):
-                values = zone.rows.column(VALUE)
-                nulls.add(zone.rows.column(ROW).to_numpy()[np.asarray(values.is_null())])
-                words = np.zeros(filter_bytes(spec.items, spec.probability) // 4, np.uint32)
-                mark_keys(words, hash_values(values.drop_null()))
-                yield (*zone[:3], bool(values.null_count), words.tobytes())
-
-        _write(zones(), spec, sink, nulls)
+        zones = zones_of(rows, spec.items, nulls)
+        _write((_filters(zoned, spec) for zoned in zones), spec, sink, nulls)
         return b""
 
     def merge(
@@ -131,8 +123,7 @@ class BloomFilterKind:
         nulls = moved_nulls(sources, FILE)
         if nulls is None:
             return None
-        zones = (zone for source in sources for zone in _moved(source))
-        _write(zones, spec, sink, nulls)
+        _write((zones for source in sources for zones in _moved(source)), spec, sink, nulls)
         return b""
 
     def spec(self, files: SegmentFiles) -> BloomFilter:
@@ -148,24 +139,41 @@ class BloomFilterKind:
         return BloomFilterSegment(files)
 
 
-_Filter: TypeAlias = tuple[int, int, int, bool, bytes]
-"""A zone: fragment, start, length, whether it has nulls, and its filter."""
+def _filters(zoned: Zoned, spec: BloomFilter) -> list[pa.Array]:
+    """Return the columns of the file for some zones."""
+    hashes, edges, is_null = hash_values(zoned.values.drop_null()), zoned.edges, zoned.is_null
+    has_null = np.zeros(len(edges) - 1, np.bool_)
+    if is_null is not None:
+        has_null = np.logical_or.reduceat(is_null, edges[:-1])
+        edges = np.concatenate([np.zeros(1, np.int64), np.cumsum(~is_null)])[edges]
+    size = filter_bytes(spec.items, spec.probability)
+    words = np.zeros((len(has_null), size // 4), np.uint32)
+    for number, (first, stop) in enumerate(itertools.pairwise(edges.tolist())):
+        mark_keys(words[number], hashes[first:stop])
+    ends = np.arange(len(has_null) + 1, dtype=np.int32) * np.int32(size)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(words)]
+    data = pa.Array.from_buffers(pa.binary(), len(has_null), buffers)
+    return [*zoned.places(), booleans(has_null), data]
 
 
-def _moved(source: Source) -> Iterator[_Filter]:
-    """Yield the zones of a segment where their rows are now."""
+def _moved(source: Source) -> Iterator[list[pa.Array]]:
+    """Yield the columns for the zones of a segment where their rows are now."""
     (has_null,) = source.files.read(FILE, ("has_null",))
-    for number, *place in moved_zones(source, FILE):
-        (data,) = source.files.read(FILE, (_DATA,), range(number, number + 1))
-        fragment, start, length = place
-        yield fragment, start, length, has_null[number].as_py(), data[0].as_py()
+    for moved in moved_zones(source, FILE):
+        for first in range(0, len(moved.zones), _ZONES_AT_A_TIME):
+            some = moved.zones[first : first + _ZONES_AT_A_TIME]
+            (data,) = source.files.read(FILE, (_DATA,), some)
+            places = (one.slice(first, len(some)) for one in moved.places)
+            yield [*places, has_null.take(numbers(some)), data]
 
 
-def _write(zones: Iterable[_Filter], spec: BloomFilter, sink: Sink, nulls: RowBitmaps) -> None:
+def _write(
+    zones: Iterable[list[pa.Array]], spec: BloomFilter, sink: Sink, nulls: RowBitmaps
+) -> None:
     """Write zones; ``nulls`` are complete after the last of them."""
     schema = pa.schema(
         [
-            *(pa.field(name, pa.uint64(), nullable=False) for name in PLACES),
+            *PLACE_FIELDS,
             pa.field("has_null", pa.bool_(), nullable=False),
             pa.field(_DATA, pa.binary(), nullable=False),
         ]
@@ -173,12 +181,7 @@ def _write(zones: Iterable[_Filter], spec: BloomFilter, sink: Sink, nulls: RowBi
     buffers: list[bytes] = []
 
     def batches() -> Iterator[pa.RecordBatch]:
-        left = iter(zones)
-        while some := list(itertools.islice(left, _ZONES_AT_A_TIME)):
-            columns = [
-                pa.array(one, field.type)
-                for one, field in zip(zip(*some, strict=True), schema, strict=True)
-            ]
+        for columns in zones:
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
         buffers.append(nulls.encoded(has_sizes=True))
 

@@ -6,31 +6,27 @@ hides the true largest value of its zone, so zones with NaN are kept for every c
 The rows with nulls are in the global buffer that the metadata ``null_bitmap`` numbers.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from lancetable.expression import Column, Expression, IsNull
+from lancetable.format.arrays import Mask, Offsets, bitmap, numbers
 from lancetable.format.encoding.kernels.sets import RowBitmaps
 from lancetable.format.rows import RowSet
-from lancetable.index.base import ROW, VALUE, Sink, Source
+from lancetable.index.base import Sink, Source
 from lancetable.index.bounds import Bounds
+from lancetable.index.codes import codes_of, has_codes, values_of
 from lancetable.index.files import SegmentFiles
 from lancetable.index.scalar.types import refuses_values
 from lancetable.index.specs import Spec, ZoneMap
-from lancetable.index.zones import (
-    PLACES,
-    Zone,
-    Zones,
-    moved_nulls,
-    moved_zones,
-    stored_nulls,
-    varint,
-    zones_of,
-)
+from lancetable.index.zones import Zones, stored_nulls
+from lancetable.index.zoning import PLACE_FIELDS, Zoned, moved_nulls, moved_zones, zones_of
 
 FILE = "zonemap.lance"
 
@@ -76,12 +72,8 @@ class ZoneMapKind:
         """Write a segment."""
         assert isinstance(spec, ZoneMap)
         nulls = RowBitmaps()
-        found = []
-        for zone in zones_of(rows, spec.rows_per_zone):
-            values = zone.rows.column(VALUE)
-            nulls.add(zone.rows.column(ROW).to_numpy()[np.asarray(values.is_null())])
-            found.append(_summary(values, zone))
-        _write(found, type_, spec, sink, nulls)
+        zones = zones_of(rows, spec.rows_per_zone, nulls)
+        _write(map(_summary, zones), type_, spec, sink, nulls)
         return _details(spec)
 
     def merge(
@@ -97,9 +89,8 @@ class ZoneMapKind:
         nulls = moved_nulls(sources, FILE)
         if nulls is None:
             return None
-        found = [zone for source in sources for zone in _moved(source)]
-        found.sort(key=lambda one: one[4:])
-        _write(found, type_, spec, sink, nulls)
+        found = [zones for source in sources for zones in _moved(source)]
+        _write(_in_table_order(found), type_, spec, sink, nulls)
         return _details(spec)
 
     def spec(self, files: SegmentFiles) -> ZoneMap:
@@ -112,77 +103,130 @@ class ZoneMapKind:
         return ZoneMapSegment(files)
 
 
-class _Summary(NamedTuple):
-    """One zone; ``least`` and ``largest`` are arrays of one value."""
-
-    least: pa.Array
-    largest: pa.Array
-    nulls: int
-    nans: int
-    fragment: int
-    start: int
-    length: int
-
-
-def _summary(values: pa.Array, zone: Zone) -> _Summary:
-    type_, valid, nans = values.type, values.drop_null(), 0
-    if pa.types.is_floating(type_):
-        is_nan = pc.is_nan(valid)
-        nans = pc.sum(is_nan).as_py() or 0
-        valid = valid.filter(pc.invert(is_nan))
-    ordered = _extremes(valid)
-    least, largest = (pa.array([one], type_) for one in ordered)
-    if nans:
-        largest = pa.array([float("nan")], type_)
-    return _Summary(least, largest, values.null_count, nans, zone.fragment, zone.start, zone.length)
+def _summary(zoned: Zoned) -> list[pa.Array]:
+    """Return the columns of the file for some zones."""
+    values, is_null = zoned.values, zoned.is_null
+    starts = zoned.edges[:-1]
+    nulls = nans = np.zeros(len(starts), np.uint32)
+    if is_null is not None:
+        nulls = np.add.reduceat(is_null, starts, dtype=np.uint32)
+    is_out = is_null
+    if pt.is_floating(values.type):
+        is_nan = np.isnan(_floats(values)) & (True if is_null is None else ~is_null)
+        if is_nan.any():
+            nans = np.add.reduceat(is_nan, starts, dtype=np.uint32)
+            is_out = is_nan if is_null is None else is_null | is_nan
+    ends = (_ends_of_codes if has_codes(values.type) else _ends)(values, zoned.edges, is_out)
+    if nans.any():
+        ends = ends[0], _with_nans(ends[1], nans > 0)
+    return [*ends, numbers(nulls), numbers(nans), *zoned.places()]
 
 
-def _extremes(values: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
-    """Return the least and the largest value; of the two zeros those that enclose both."""
+def _floats(values: pa.Array) -> npt.NDArray[np.floating]:
+    width = values.type.bit_width // 8
+    found: npt.NDArray[np.floating] = np.frombuffer(values.buffers()[1], f"f{width}")
+    return found[values.offset :][: len(values)]
+
+
+def _ends_of_codes(
+    values: pa.Array, edges: Offsets, is_out: Mask | None
+) -> tuple[pa.Array, pa.Array]:
+    """Return the least and the largest of the values of each zone that are not left out."""
+    codes, starts = codes_of(values), edges[:-1]
+    if is_out is None:
+        least, largest = np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts)
+        has_any = None
+    else:
+        most = np.uint64(2**64 - 1)
+        least = np.minimum.reduceat(np.where(is_out, most, codes), starts)
+        largest = np.maximum.reduceat(np.where(is_out, np.uint64(0), codes), starts)
+        has_any = ~np.logical_and.reduceat(is_out, starts)
+        least, largest = np.where(has_any, least, 0), np.where(has_any, largest, 0)
+    if pt.is_floating(values.type):
+        # Of the two zeros, whose codes are neighbours, each end is the one that encloses both.
+        plus = np.uint64(1 << (values.type.bit_width - 1))
+        minus = plus - np.uint64(1)
+        least = np.where(least == plus, minus, least)
+        largest = np.where(largest == minus, plus, largest)
+    return _valid_where(has_any, values_of(least, values.type)), _valid_where(
+        has_any, values_of(largest, values.type)
+    )
+
+
+def _ends(values: pa.Array, edges: Offsets, is_out: Mask | None) -> tuple[pa.Array, pa.Array]:
+    """Return the same of values that have no codes."""
     type_ = values.type
-    if pa.types.is_fixed_size_binary(type_):
-        values = values.cast(pa.binary())
-    elif pa.types.is_float16(type_):
-        values = values.cast(pa.float32())
-    found = pc.min_max(values)
-    least, largest = found["min"], found["max"]
-    if pa.types.is_floating(type_) and least.is_valid:
-        least, largest = (
-            pa.scalar(zero if one.as_py() == 0 else one.as_py(), one.type)
-            for one, zero in ((least, -0.0), (largest, 0.0))
-        )
+    plain = values.cast(pa.binary()) if pt.is_fixed_size_binary(type_) else values
+    found = [
+        pc.min_max(plain.slice(first, stop - first))
+        for first, stop in itertools.pairwise(edges.tolist())
+    ]
+    least, largest = (
+        pa.concat_arrays([pa.repeat(one[end], 1) for one in found]) for end in ("min", "max")
+    )
     return least.cast(type_), largest.cast(type_)
 
 
-def _moved(source: Source) -> Iterator[_Summary]:
-    """Yield the zones of a segment where their rows are now."""
-    least, largest, nulls, nans = source.files.read(FILE, ("min", "max", "null_count", "nan_count"))
-    for number, *place in moved_zones(source, FILE):
-        ends = least.slice(number, 1), largest.slice(number, 1)
-        yield _Summary(*ends, nulls[number].as_py(), nans[number].as_py(), *place)
+def _valid_where(is_valid: Mask | None, values: pa.Array) -> pa.Array:
+    if is_valid is None:
+        return values
+    buffers = [bitmap(is_valid), values.buffers()[1]]
+    return pa.Array.from_buffers(values.type, len(values), buffers)
+
+
+def _with_nans(largest: pa.Array, has_nan: Mask) -> pa.Array:
+    """Return the largest values with NaN for zones that hold one."""
+    nan = numbers(np.array([np.nan], f"f{largest.type.bit_width // 8}"))
+    whole = pa.concat_arrays([largest, nan])
+    return whole.take(numbers(np.where(has_nan, len(largest), np.arange(len(largest)))))
+
+
+def _moved(source: Source) -> Iterator[list[pa.Array]]:
+    """Yield the columns for the zones of a segment where their rows are now."""
+    summaries = source.files.read(FILE, ("min", "max", "null_count", "nan_count"))
+    for moved in moved_zones(source, FILE):
+        yield [*(one.take(numbers(moved.zones)) for one in summaries), *moved.places]
+
+
+def _in_table_order(zones: Sequence[list[pa.Array]]) -> Iterator[list[pa.Array]]:
+    if zones:
+        columns = [pa.concat_arrays(some) for some in zip(*zones, strict=True)]
+        fragments, starts = (np.asarray(one) for one in columns[4:6])
+        order = numbers(np.lexsort((starts, fragments)))
+        yield [one.take(order) for one in columns]
 
 
 def _write(
-    zones: Sequence[_Summary],
+    zones: Iterable[list[pa.Array]],
     type_: pa.DataType,
     spec: ZoneMap,
     sink: Sink,
     nulls: RowBitmaps,
 ) -> None:
+    """Write zones; ``nulls`` are complete after the last of them."""
     counts = [pa.field(name, pa.uint32(), nullable=False) for name in ("null_count", "nan_count")]
-    places = [pa.field(name, pa.uint64(), nullable=False) for name in PLACES]
-    schema = pa.schema([("min", type_), ("max", type_), *counts, *places])
-    nothing = pa.array([], type_)
-    ends = [pa.concat_arrays([nothing, *(zone[number] for zone in zones)]) for number in (0, 1)]
-    others = [
-        pa.array([zone[number] for zone in zones], schema.field(number).type)
-        for number in range(2, len(schema))
-    ]
-    batch = pa.RecordBatch.from_arrays([*ends, *others], schema=schema)
+    schema = pa.schema([("min", type_), ("max", type_), *counts, *PLACE_FIELDS])
+    buffers: list[bytes] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for columns in zones:
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        buffers.append(nulls.encoded(has_sizes=True))
+
     metadata = {"rows_per_zone": str(spec.rows_per_zone), "null_bitmap": "1"}
-    sink.write(FILE, schema, [batch], metadata=metadata, buffers=[nulls.encoded(has_sizes=True)])
+    sink.write(FILE, schema, batches(), metadata=metadata, buffers=buffers)
 
 
 def _details(spec: ZoneMap) -> bytes:
     """Return the message: field 1 the rows of a zone, 2 no seeds, 3 a null bitmap."""
     return b"\x08" + varint(spec.rows_per_zone) + b"\x10\x00\x18\x01"
+
+
+def varint(number: int) -> bytes:
+    """Return a number as messages store it."""
+    found = bytearray()
+    while number >= 128:
+        found.append(number & 127 | 128)
+        number >>= 7
+    found.append(number)
+    return bytes(found)

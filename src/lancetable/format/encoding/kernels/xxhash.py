@@ -1,11 +1,15 @@
 """XXH64 of many byte strings at once, for filters of keys and of values.
 
-Strings of one length are hashed together, step by step, with the arithmetic of arrays.
+Without the compiled functions, strings of one length are hashed together, step by step, with the
+arithmetic of arrays.
 """
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from lancetable.format.encoding.kernels.compiled import DLL
+from lancetable.format.encoding.kernels.foreign import address
 
 Hashes = npt.NDArray[np.uint64]
 _Bytes = npt.NDArray[np.uint8]
@@ -26,6 +30,11 @@ def hash_binary(array: pa.LargeBinaryArray, seed: int = 0) -> Hashes:
         return np.empty(0, np.uint64)
     offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset :][: len(array) + 1]
     data = array.buffers()[2]
+    if DLL is not None:
+        found = np.empty(len(array), np.uint64)
+        start = 0 if data is None else data.address
+        DLL.lt_hash_texts(start, address(offsets), len(array), seed % _WORD, address(found))
+        return found
     content = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
     starts, lengths = offsets[:-1], np.diff(offsets)
     result = np.empty(len(array), np.uint64)
@@ -43,6 +52,8 @@ def hash_binary(array: pa.LargeBinaryArray, seed: int = 0) -> Hashes:
 
 def hash_words(words: Hashes, seed: int = 0) -> Hashes:
     """Return the hash of each number as eight bytes, the lowest first."""
+    if DLL is not None:
+        return _hash_wide(np.ascontiguousarray(words), 8, seed)
     start = np.uint64((seed + int(_P5) + 8) % _WORD)
     hashes = np.full(len(words), start, np.uint64)
     return _finish(_add_word(hashes, words))
@@ -51,6 +62,8 @@ def hash_words(words: Hashes, seed: int = 0) -> Hashes:
 def hash_matrix(matrix: _Bytes, seed: int = 0) -> Hashes:
     """Return the hash of each row of bytes."""
     count, length = matrix.shape
+    if DLL is not None:
+        return _hash_wide(np.ascontiguousarray(matrix), length, seed)
     at = 0
     if length >= _STRIPE:
         hashes, at = _stripes(matrix, seed)
@@ -66,6 +79,12 @@ def hash_matrix(matrix: _Bytes, seed: int = 0) -> Hashes:
     for place in range(at, length):
         hashes = _rotated(hashes ^ (matrix[:, place].astype(np.uint64) * _P5), 11) * _P1
     return _finish(hashes)
+
+
+def _hash_wide(values: Hashes | _Bytes, width: int, seed: int) -> Hashes:
+    found = np.empty(len(values), np.uint64)
+    DLL.lt_hash_wide(address(values), width, len(values), seed % _WORD, address(found))
+    return found
 
 
 def _words(matrix: _Bytes, at: int, width: int) -> Hashes:
