@@ -60,7 +60,10 @@ def row_offsets(opened: OpenFragment, first_live_row: int, rows: Rows) -> pa.Arr
 
 def addresses(fragment_id: int, rows: Rows) -> Unsigned:
     """Return the addresses of rows: the fragment in the upper half, the offset in the lower."""
-    return _numbers(rows) + np.uint64(fragment_id << 32)
+    first = fragment_id << 32
+    if isinstance(rows, range):
+        return np.arange(first + rows.start, first + rows.stop, dtype=np.uint64)
+    return _numbers(rows) + np.uint64(first)
 
 
 def unsigned_array(values: Unsigned) -> pa.Array:

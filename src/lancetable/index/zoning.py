@@ -15,7 +15,6 @@ from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS
 from lancetable.index.base import ROW, VALUE, Numbers, Source
 from lancetable.index.zones import PLACES, stored_nulls
 
-_ROWS_AT_A_TIME = 64 * 1024
 _MOVED_AT_A_TIME = 1 << 20
 PLACE_FIELDS = tuple(pa.field(name, pa.uint64(), nullable=False) for name in PLACES)
 
@@ -47,23 +46,34 @@ def zones_of(rows: Iterable[pa.RecordBatch], most: int, nulls: RowBitmaps) -> It
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in rows:
-        held.append(batch)
-        size += batch.num_rows
-        if size >= max(most, _ROWS_AT_A_TIME):
-            whole = pa.concat_batches(held)
-            cuts = _cuts(whole, most)
-            held, size = [whole.slice(int(cuts[-1]))], whole.num_rows - int(cuts[-1])
-            if len(cuts) > 1:
-                yield _zoned(whole, cuts, nulls)
+        fragments = batch.column(ROW).to_numpy() >> np.uint64(OFFSET_BITS)
+        first = 0
+        if size:
+            first = _same(fragments[: most - size], held[0].column(ROW)[0].as_py() >> OFFSET_BITS)
+            held.append(batch.slice(0, first))
+            size += first
+            if first == len(fragments):
+                continue
+            yield _zoned(pa.concat_batches(held), np.array([0, size]), nulls)
+        cuts = first + _cuts(fragments[first:], most)
+        if len(fragments) - cuts[-1] == most:
+            cuts = np.append(cuts, len(fragments))
+        held, size = [batch.slice(int(cuts[-1]))], len(fragments) - int(cuts[-1])
+        if len(cuts) > 1:
+            yield _zoned(batch.slice(first), cuts - first, nulls)
     if size:
-        whole = pa.concat_batches(held)
-        yield _zoned(whole, np.append(_cuts(whole, most), whole.num_rows), nulls)
+        yield _zoned(pa.concat_batches(held), np.array([0, size]), nulls)
 
 
-def _cuts(batch: pa.RecordBatch, most: int) -> Offsets:
+def _same(fragments: Numbers, fragment: int) -> int:
+    """Return how many rows from the first on are in a fragment."""
+    others = np.flatnonzero(fragments != fragment)
+    return int(others[0]) if len(others) else len(fragments)
+
+
+def _cuts(fragments: Numbers, most: int) -> Offsets:
     """Return where zones begin; the last one may go on in the next batch."""
-    fragments = batch.column(ROW).to_numpy() >> np.uint64(OFFSET_BITS)
-    edges = [0, *(np.flatnonzero(fragments[1:] != fragments[:-1]) + 1).tolist(), batch.num_rows]
+    edges = [0, *(np.flatnonzero(fragments[1:] != fragments[:-1]) + 1).tolist(), len(fragments)]
     return np.concatenate([np.arange(*ends, most) for ends in itertools.pairwise(edges)])
 
 
