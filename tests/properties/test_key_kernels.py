@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancetable.format.encoding.kernels import ordering, probing, sets, xxhash
+from lancetable.format.encoding.kernels import ordering, probing, sets, trigrams, xxhash
 from lancetable.format.encoding.kernels.compiled import LIBRARY
 from lancetable.format.manifest.roaring import decode_treemap
 from lancetable.index.row_map import decode_row_map
@@ -30,6 +30,7 @@ def both(make: Callable[[], Made]) -> tuple[Made, Made]:
         patch.object(ordering, "DLL", None),
         patch.object(sets, "DLL", None),
         patch.object(xxhash, "DLL", None),
+        patch.object(trigrams, "DLL", None),
     ):
         return compiled, make()
 
@@ -136,6 +137,26 @@ def test_sets(groups: list[list[int]], has_sizes: bool) -> None:
 def test_large_sets(step: int, has_sizes: bool) -> None:
     groups = [list(range(first, first + 9_000 * step, step)) for first in (0, 65_530, 2**33)]
     assert_sets([*groups, [], [5]], has_sizes=has_sizes)
+
+
+@given(st.lists(st.text("aAz09 ?", max_size=40), max_size=20))
+def test_trigrams(some: list[str]) -> None:
+    def pairs() -> list[tuple[int, int]]:
+        found = trigrams.trigrams(pa.array(["before", *some]).cast(pa.large_binary()).slice(1))
+        return sorted(zip(found.texts.tolist(), found.tokens.tolist(), strict=True))
+
+    def token(part: str) -> int:
+        digits = ["0123456789abcdefghijklmnopqrstuvwxyz".index(one) + 1 for one in part.lower()]
+        return (digits[0] * 37 + digits[1]) * 37 + digits[2]
+
+    expected = {
+        (number, token(text[at : at + 3]))
+        for number, text in enumerate(some)
+        for at in range(len(text) - 2)
+        if text[at : at + 3].isalnum()
+    }
+    compiled, plain = both(pairs)
+    assert compiled == plain == sorted(expected)
 
 
 @given(st.lists(st.binary(max_size=100), max_size=20), st.sampled_from([0, 1, 2**64 - 1]))

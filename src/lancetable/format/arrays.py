@@ -4,6 +4,7 @@
 most reads.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,14 @@ def booleans(values: Mask) -> pa.Array:
     """Return a mask as an array."""
     data = pa.py_buffer(np.packbits(values, bitorder="little"))
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, data])
+
+
+def byte_strings(values: Sequence[bytes]) -> pa.LargeBinaryArray:
+    """Return byte strings as an array."""
+    edges = np.zeros(len(values) + 1, np.int64)
+    np.cumsum([*map(len, values)], out=edges[1:])
+    buffers = [None, pa.py_buffer(edges), pa.py_buffer(b"".join(values))]
+    return pa.Array.from_buffers(pa.large_binary(), len(values), buffers)
 
 
 def bitmap(validity: Mask | None) -> pa.Buffer | None:

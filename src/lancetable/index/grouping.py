@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancetable.format.arrays import numbers
+from lancetable.format.arrays import byte_strings, numbers
 from lancetable.format.encoding.kernels.ordering import order_rows
 from lancetable.format.encoding.kernels.sets import RowBitmaps, encode_sets
 from lancetable.index.base import Numbers
@@ -79,7 +79,8 @@ def _groups(stream: Stream, *, has_sizes: bool) -> Iterator[Groups]:
 
 
 def _closed(group: _Open, *, has_sizes: bool) -> Groups:
-    return Groups(group.value, pa.array([group.rows.encoded(has_sizes=has_sizes)], pa.binary()))
+    data = byte_strings([group.rows.encoded(has_sizes=has_sizes)])
+    return Groups(group.value, data.cast(pa.binary()))
 
 
 def _is_same(value: pa.Array, other: pa.Array) -> bool:

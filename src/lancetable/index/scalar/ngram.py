@@ -1,14 +1,14 @@
 """NGRAM: each sequence of three letters or digits with the set of rows whose text holds it.
 
 ``ngram_postings.lance`` has the columns ``tokens`` (u32, ascending) and ``posting_list``, the rows
-of each as a 64-bit roaring bitmap. Token 0 has the rows without a text. Texts are folded to small
-ASCII letters before they are cut; the token of three characters is the number that they make to
-base 37, ``0`` counting 1 and ``a`` counting 11. A text that is indexed is in small letters first,
-and letters with marks are written without them, so more texts have a token than show it.
+of each as a 64-bit roaring bitmap. Token 0 has the rows without a text. Sequences are those of
+``kernels.trigrams`` in a text of small letters without marks, so more texts have a token than show
+it.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, starmap
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,8 @@ import pyarrow.types as pt
 from lancetable.errors import CorruptError
 from lancetable.expression import Call, Column, Expression, Like, Literal
 from lancetable.expression.analysis.characters import fold
-from lancetable.format.arrays import numbers
+from lancetable.format.arrays import byte_strings, numbers
+from lancetable.format.encoding.kernels.trigrams import BASE, CODES, trigrams
 from lancetable.format.manifest.roaring import decode_treemap
 from lancetable.format.rows import OFFSET_BITS, RowSet
 from lancetable.index import sorting
@@ -30,17 +31,16 @@ from lancetable.index.sorting import Pairs, Stream
 from lancetable.index.specs import NGram, Spec
 
 FILE = "ngram_postings.lance"
-BASE = 37
-_TOKEN_BITS = 16
 MOST_TOKENS = 12
 """More tokens of a text are not looked up: every row is compared with the text anyway."""
 
-_CODES = np.zeros(256, np.uint32)
-_CODES[[*range(ord("0"), ord("9") + 1), *range(ord("a"), ord("z") + 1)]] = np.arange(1, BASE)
 _PLAIN_REGEX = re.compile(r"[^|()\\]*")
 _CLASS = re.compile(r"\[\^?\]?[^\[\]]*\]")
 _OPTIONAL = re.compile(r".(?:[?*]|\{[^}]*\}?)", re.DOTALL)
 _TOKENS_AT_A_TIME = 1024
+_BYTES_AT_A_TIME = 1 << 20
+_MOST_MEMORY = 96 << 20
+"""The tokens of a text take many times its size, and are soon merged."""
 _SCHEMA = pa.schema(
     [
         pa.field("tokens", pa.uint32()),
@@ -113,8 +113,8 @@ class NGramKind:
         memory_bytes: int,
     ) -> bytes:
         """Write a segment."""
-        pairs = (_tokens_of(texts, ids) for texts, ids in sorting.pairs_of(rows))
-        _write(sorting.sort(pairs, sink, memory_bytes), sink)
+        pairs = chain.from_iterable(starmap(_tokens_of, sorting.pairs_of(rows)))
+        _write(sorting.sort(pairs, sink, min(memory_bytes, _MOST_MEMORY)), sink)
         return b""
 
     def merge(
@@ -138,31 +138,31 @@ class NGramKind:
         return NGramSegment(files)
 
 
-def _tokens_of(texts: pa.Array, rows: Numbers) -> Pairs:
-    """Return each token of each text once, with the row; token 0 with the rows without a text."""
-    whole = _folded(texts).cast(pa.large_binary())
-    offsets = np.frombuffer(whole.buffers()[1], np.int64)[whole.offset :][: len(whole) + 1]
-    data = np.frombuffer(whole.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
-    codes = _CODES[data]
-    places = np.repeat(np.arange(len(whole), dtype=np.uint64), np.diff(offsets))
-    is_whole = (codes[:-2] > 0) & (codes[1:-1] > 0) & (codes[2:] > 0) & (places[:-2] == places[2:])
-    found = (codes[:-2] * np.uint32(BASE) + codes[1:-1]) * np.uint32(BASE) + codes[2:]
-    keys = np.unique((places[:-2][is_whole] << np.uint64(_TOKEN_BITS)) | found[is_whole])
-    nulls = np.flatnonzero(np.asarray(texts.is_null())).astype(np.uint64)
-    keys = np.concatenate([nulls << np.uint64(_TOKEN_BITS), keys])
-    tokens_ = (keys & np.uint64((1 << _TOKEN_BITS) - 1)).astype(np.uint32)
-    return Pairs(numbers(tokens_), rows[keys >> np.uint64(_TOKEN_BITS)])
+def _tokens_of(texts: pa.Array, rows: Numbers) -> Stream:
+    """Yield each token of each text once, with the row; token 0 with the rows without a text."""
+    if texts.null_count:
+        nulls = rows[np.asarray(texts.is_null())]
+        yield Pairs(numbers(np.zeros(len(nulls), np.uint32)), nulls)
+    whole = _folded(texts)
+    sizes = np.cumsum(np.asarray(pc.binary_length(whole).fill_null(0)))
+    first = 0
+    while first < len(whole):
+        before = int(sizes[first - 1]) if first else 0
+        stop = max(int(np.searchsorted(sizes, before + _BYTES_AT_A_TIME)), first + 1)
+        found = trigrams(whole.slice(first, stop - first))
+        yield Pairs(numbers(found.tokens), rows[first:stop][found.texts])
+        first = stop
 
 
 def _folded(texts: pa.Array) -> pa.Array:
-    """Return texts as small ASCII letters, digits and others; null for null."""
-    if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
-        return pc.ascii_lower(texts)
-    folded = (
-        None if one is None else fold(one.lower()).lower().encode("ascii", "replace")
-        for one in texts.to_pylist()
-    )
-    return pa.array(folded, pa.large_binary())
+    """Return texts without letters other than those of ASCII; null for null."""
+    whole = texts.cast(pa.large_binary())
+    is_other = pc.invert(pc.string_is_ascii(texts)).fill_null(False)  # noqa: FBT003 - of nulls
+    others = texts.filter(is_other)
+    if not len(others):
+        return whole
+    folded = [fold(one.lower()).lower().encode("ascii", "replace") for one in others.to_pylist()]
+    return pc.replace_with_mask(whole, is_other, byte_strings(folded))
 
 
 def _stored(source: Source) -> Stream:
@@ -187,10 +187,8 @@ def tokens(text: str) -> npt.NDArray[np.uint32]:
     """Return the tokens of all sequences of three ASCII letters or digits, with repetitions."""
     if len(text) < 3:
         return np.empty(0, np.uint32)
-    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).copy()
-    is_large = (points >= ord("A")) & (points <= ord("Z"))
-    points[is_large] += ord("a") - ord("A")
-    codes = _CODES[np.where(points < len(_CODES), points, 0)]
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    codes = CODES[np.where(points < len(CODES), points, 0)].astype(np.uint32)
     windows = np.lib.stride_tricks.sliding_window_view(codes, 3)
     whole = windows[(windows > 0).all(axis=1)]
     found: npt.NDArray[np.uint32] = whole @ np.array([BASE**2, BASE, 1], np.uint32)
