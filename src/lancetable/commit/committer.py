@@ -28,7 +28,13 @@ from lancetable.commit.loop.newer_versions import (
     scheme_of,
 )
 from lancetable.commit.loop.rebase import Rebase, check_same_fragments, merge_deletions
-from lancetable.commit.options import CommitOptions, CommitResult, CreateMode, Rounds
+from lancetable.commit.options import (
+    DEFAULT_COMMIT,
+    CommitOptions,
+    CommitResult,
+    CreateMode,
+    Rounds,
+)
 from lancetable.commit.outcome import Creation, unknown_outcome
 from lancetable.commit.publish import (
     discard,
@@ -75,13 +81,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CommitOptions", "CommitResult", "CreateMode", "commit", "create"]
 
-_DEFAULT = CommitOptions()
-
 
 def commit(  # noqa: PLR0913 - each has a default
     snapshot: Snapshot,
     operation: Operation,
-    options: CommitOptions = _DEFAULT,
+    options: CommitOptions = DEFAULT_COMMIT,
     *,
     affected: "Mapping[int, Rows] | None" = None,
     moves: "Moves | None" = None,
@@ -114,7 +118,7 @@ def create(
     location: TableLocation,
     operation: Overwrite,
     *,
-    options: CommitOptions = _DEFAULT,
+    options: CommitOptions = DEFAULT_COMMIT,
     stable_row_ids: bool = False,
     storage_version: str | None = None,
     mode: CreateMode = CreateMode.ERROR,

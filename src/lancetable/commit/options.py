@@ -55,7 +55,7 @@ class CommitOptions:
             InputError: the argument is something else.
         """
         if commit is None:
-            return cls()
+            return DEFAULT_COMMIT
         if isinstance(commit, str):
             return cls(message=commit)
         if not isinstance(cast("object", commit), cls):
@@ -67,6 +67,9 @@ class CommitOptions:
         if self.message is None:
             return dict(self.properties)
         return {**self.properties, COMMIT_MESSAGE: self.message}
+
+
+DEFAULT_COMMIT = CommitOptions()
 
 
 class CommitResult(NamedTuple):

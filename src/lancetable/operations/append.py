@@ -8,14 +8,12 @@ Other writers do not disturb an Append unless they replace the table or retype a
 has to be tried again after every other change of the data; files that still fit are kept for it.
 """
 
-from lancetable.commit.options import CommitOptions
+from lancetable.commit.options import DEFAULT_COMMIT, CommitOptions
 from lancetable.commit.snapshot import Snapshot
-from lancetable.fragment.write.writer import WriteOptions
+from lancetable.fragment.write.writer import DEFAULT_WRITE, WriteOptions
 from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.prepare import grown
 from lancetable.operations.input.write import (
-    DEFAULT_COMMIT,
-    DEFAULT_WRITE,
     check_stored,
     keep_or_remove,
     next_field_id,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from lancetable.commit.apply.metadata import updated
-from lancetable.commit.options import CommitOptions
+from lancetable.commit.options import DEFAULT_COMMIT, CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import MapUpdate, UpdateBases, UpdateConfig
 from lancetable.errors import InputError, SchemaError
@@ -29,7 +29,6 @@ from lancetable.format.schema.model import (
     Field,
 )
 from lancetable.format.schema.project import resolve
-from lancetable.operations.input.write import DEFAULT_COMMIT
 from lancetable.operations.results import Done, WriteResult
 from lancetable.operations.retry import write_version
 from lancetable.store import TableLocation

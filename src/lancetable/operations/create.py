@@ -13,18 +13,16 @@ import pyarrow as pa
 
 from lancetable.commit.committer import commit
 from lancetable.commit.committer import create as commit_first
-from lancetable.commit.options import CommitOptions, CommitResult, CreateMode
+from lancetable.commit.options import DEFAULT_COMMIT, CommitOptions, CommitResult, CreateMode
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Overwrite
 from lancetable.commit.versions import load
 from lancetable.errors import ConflictError, ExistsError, InputError, TableNotFoundError
 from lancetable.format.manifest import BasePath
 from lancetable.format.manifest.flags import Feature
-from lancetable.fragment.write.writer import WriteOptions, remove_fragments
+from lancetable.fragment.write.writer import DEFAULT_WRITE, WriteOptions, remove_fragments
 from lancetable.operations.input.prepare import Prepared, prepare
 from lancetable.operations.input.write import (
-    DEFAULT_COMMIT,
-    DEFAULT_WRITE,
     keep_or_remove,
     replaced_version,
     write_source,

@@ -10,17 +10,15 @@ Of two writers who overwrite everything the later one wins; both versions are ke
 from typing import TYPE_CHECKING
 
 from lancetable.commit.committer import commit as commit_operation
-from lancetable.commit.options import CommitOptions
+from lancetable.commit.options import DEFAULT_COMMIT, CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Delete, Overwrite
 from lancetable.expression import Expression, to_sql
 from lancetable.format.manifest.codec import live_rows
-from lancetable.fragment.write.writer import WriteOptions
+from lancetable.fragment.write.writer import DEFAULT_WRITE, WriteOptions
 from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.prepare import prepare_replacement
 from lancetable.operations.input.write import (
-    DEFAULT_COMMIT,
-    DEFAULT_WRITE,
     keep_or_remove,
     next_field_id,
     pending_rows,

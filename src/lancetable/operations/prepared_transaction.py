@@ -24,7 +24,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from lancetable.commit.committer import commit as commit_operation
 from lancetable.commit.loop.newer_versions import removed_and_made_again
 from lancetable.commit.loop.rebase import Rows
-from lancetable.commit.options import CommitOptions, CommitResult
+from lancetable.commit.options import DEFAULT_COMMIT, CommitOptions, CommitResult
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Append, Operation, Overwrite
 from lancetable.commit.versions import load
@@ -32,12 +32,10 @@ from lancetable.errors import ConflictError, InputError, VersionNotFoundError
 from lancetable.format.manifest import Fragment
 from lancetable.format.manifest.names import data_path
 from lancetable.format.schema.model import Schema
-from lancetable.fragment.write.writer import WriteOptions
+from lancetable.fragment.write.writer import DEFAULT_WRITE, WriteOptions
 from lancetable.operations.cleanup.references import names_of
 from lancetable.operations.cover import repeat_and_cover
 from lancetable.operations.input.write import (
-    DEFAULT_COMMIT,
-    DEFAULT_WRITE,
     check_files_there,
     keep_or_remove,
     pending_rows,

@@ -4,11 +4,10 @@
 2. The versions in between stay, and ids of fragments and rows go on counting.
 """
 
-from lancetable.commit.options import CommitOptions
+from lancetable.commit.options import DEFAULT_COMMIT, CommitOptions
 from lancetable.commit.snapshot import Snapshot, check_number
 from lancetable.commit.transaction import Restore
 from lancetable.format.manifest.codec import live_rows
-from lancetable.operations.input.write import DEFAULT_COMMIT
 from lancetable.operations.results import Done, WriteResult
 from lancetable.operations.retry import write_version
 

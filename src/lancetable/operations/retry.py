@@ -93,7 +93,8 @@ def _repeated(snapshot: Snapshot, attempt: Callable[[Snapshot], R], options: Com
     pause = 0.0
     for vain in count():
         try:
-            return _counted(attempt(snapshot), vain)
+            done = attempt(snapshot)
+            return _counted(done, vain) if vain else done
         except (ConflictError, FileNotFoundInStoreError) as cause:
             used = time.monotonic() - started
             is_last = options.attempts is not None and vain + 1 >= options.attempts
@@ -110,7 +111,7 @@ def _repeated(snapshot: Snapshot, attempt: Callable[[Snapshot], R], options: Com
 
 def _counted(done: R, vain: int) -> R:
     result: Any = getattr(done, "result", None)
-    if not vain or not hasattr(result, "attempts"):
+    if not hasattr(result, "attempts"):
         return done
     outcome: Any = done
     counted: R = outcome._replace(result=replace(result, attempts=result.attempts + vain))

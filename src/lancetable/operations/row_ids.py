@@ -12,7 +12,7 @@ that are there count as created in version 1, since their origin was not recorde
 from dataclasses import dataclass
 
 from lancetable.commit.committer import commit
-from lancetable.commit.options import CommitOptions
+from lancetable.commit.options import DEFAULT_COMMIT, CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import Merge
 from lancetable.errors import UnsupportedError
@@ -22,7 +22,6 @@ from lancetable.format.manifest.indices.kinds import FRAGMENT_REUSE
 from lancetable.format.manifest.rowids.sequences import id_range
 from lancetable.format.rows import OFFSET_BITS
 from lancetable.fragment.readers import Readers
-from lancetable.operations.input.write import DEFAULT_COMMIT
 from lancetable.operations.results import Done, VersionResult
 from lancetable.operations.retry import repeat
 

@@ -134,10 +134,10 @@ class PreparingHandle(Handle):
 @contextmanager
 def writing(settings: Mapping[str, object]) -> "Iterator[WriteOptions]":
     """Give the options of a write, with a progress bar while it runs if that was requested."""
-    from lancetable.fragment.write.writer import WriteOptions
+    from lancetable.fragment.write.writer import DEFAULT_WRITE, WriteOptions
     from lancetable.options import parse_options
 
-    options = parse_options(WriteOptions, settings)
+    options = parse_options(WriteOptions, settings) if settings else DEFAULT_WRITE
     if options.progress is not True:
         yield options
         return

@@ -321,9 +321,7 @@ def test_few_requests(tmp_path):
     commit(table, MORE)
     assert store.counts == {
         "exists": 2,
-        "read": 1,
-        "open": 1,
-        "read_ranges": 1,
+        "read": 2,
         "create": 1,
         "write": 1,
         "close": 1,

@@ -22,12 +22,11 @@ from lancetable.errors import (
     InputError,
     VersionNotFoundError,
 )
-from lancetable.format.limits import read_limits
 from lancetable.format.manifest import Manifest
 from lancetable.format.manifest.codec import Heading, decode_heading, decode_manifest
 from lancetable.format.manifest.names import Scheme, manifest_path, parse_manifest_name
 from lancetable.fragment.source import read_whole
-from lancetable.store import ByteRange, Store
+from lancetable.store import Store
 
 _MOST_PROBES = 64
 _MOST_SEEN = 4096
@@ -118,7 +117,7 @@ def check_base(snapshot: Snapshot) -> None:
     """
     store, path = snapshot.store, snapshot.manifest_path
     try:
-        heading = decode_heading(_content(store, path), shown(store, path))
+        heading = decode_heading(read_whole(store, path), shown(store, path))
     except FileNotFoundInStoreError:
         _newer_listed(store, snapshot.version)
         raise ConflictError(
@@ -140,7 +139,7 @@ def check_follows(latest: Snapshot, before: Snapshot) -> None:
         raise removed_and_made_again(before)
     with contextlib.suppress(FileNotFoundInStoreError):
         path = shown(before.store, before.manifest_path)
-        heading = decode_heading(_content(before.store, before.manifest_path), path)
+        heading = decode_heading(read_whole(before.store, before.manifest_path), path)
         if not is_same_version(before.manifest, heading):
             raise removed_and_made_again(before)
 
@@ -160,15 +159,6 @@ def removed_and_made_again(snapshot: Snapshot) -> ConflictError:
         f"{snapshot.store.root}: the table was removed and created again since version "
         f"{snapshot.version} was read; nothing was changed, open the table again"
     )
-
-
-def _content(store: Store, path: str) -> bytes | memoryview:
-    """Return a manifest; local files are mapped, fetched ones are read through the cache."""
-    if store.width > 1:
-        return read_whole(store, path)
-    file = store.open(path)
-    read_limits().check_open(file.size, path)
-    return file.read_ranges([ByteRange(0, file.size)])[0]
 
 
 def _newer_in_order(store: Store, version: int) -> list[int]:

@@ -243,15 +243,18 @@ class _ColumnDraft:
 
     def add(self, array: pa.Array) -> None:
         """Let an array wait for its page."""
-        if len(array):
-            self._arrays.append(array)
-            self.pending_bytes += max(self._weight(array), 1)
+        if not len(array):
+            return
+        self._arrays.append(array)
+        if self._bits is None:
+            weight = self._weight(array)
+        else:
+            # The same as Arrow says, which takes its time for it.
+            weight = len(array) * (self._bits + bool(array.null_count)) // 8
+        self.pending_bytes += max(weight, 1)
 
     def _weight(self, array: pa.Array) -> int:
         """Return the bytes an array adds; a dictionary shared with the last one adds nothing."""
-        if self._bits is not None:
-            # The same as Arrow says, which takes its time for it.
-            return int(len(array) * (self._bits + bool(array.null_count)) // 8)
         if not pa.types.is_dictionary(array.type):
             return int(array.nbytes)
         dictionary = array.dictionary

@@ -75,6 +75,9 @@ class WriteOptions:
         return type(self), tuple(values)
 
 
+DEFAULT_WRITE = WriteOptions()
+
+
 def with_total(options: WriteOptions) -> WriteOptions:
     """Return the options of one write, whose tasks report their progress together."""
     if not callable(options.progress) or isinstance(options.progress, RunningTotal):

@@ -19,7 +19,7 @@ from lancetable.commit.apply.derived_fields import find_fragments
 from lancetable.commit.committer import commit
 from lancetable.commit.conflicts import Conflicting, Facts, judge
 from lancetable.commit.history.history import transactions_after
-from lancetable.commit.options import CommitOptions
+from lancetable.commit.options import DEFAULT_COMMIT, CommitOptions
 from lancetable.commit.refs import BranchInfo
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import (
@@ -36,7 +36,6 @@ from lancetable.errors import ConflictError, InputError, VersionNotFoundError
 from lancetable.operations.branch.copy_files import bring
 from lancetable.operations.branch.fast_forward import PUBLISHED
 from lancetable.operations.branch.replay import Replay, Replayed
-from lancetable.operations.input.write import DEFAULT_COMMIT
 from lancetable.operations.results import ChangeOptions, Done, VersionResult
 from lancetable.operations.retry import repeat
 from lancetable.operations.run.runner import THREADS, Runner, own_files

@@ -20,7 +20,7 @@ from lancetable.commit import refs
 from lancetable.commit.apply.derived_fields import have_same_ids, next_fragment_id
 from lancetable.commit.committer import commit
 from lancetable.commit.history.effects import NOTHING, Effect, effect_of
-from lancetable.commit.options import CommitOptions
+from lancetable.commit.options import DEFAULT_COMMIT, CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import (
     Append,
@@ -37,7 +37,6 @@ from lancetable.format.manifest import Fragment, InlineSequence, Manifest, Seque
 from lancetable.format.manifest.rowids import decode_versions, encode_versions
 from lancetable.format.schema.model import Schema
 from lancetable.operations.branch.copy_files import Relocation, bring
-from lancetable.operations.input.write import DEFAULT_COMMIT
 from lancetable.operations.results import Done, VersionResult
 from lancetable.operations.rows.move_rows import SPILL
 from lancetable.operations.run.runner import THREADS, Runner, own_files

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from lancetable.commit.blob_dataset import check_rows_stay
 from lancetable.commit.leases import extend_lease
-from lancetable.commit.options import CommitOptions
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.errors import (
     ConflictError,
@@ -145,10 +144,6 @@ def next_field_id(manifest: Manifest) -> int:
     return max(ids, default=-1) + 1
 
 
-DEFAULT_WRITE = WriteOptions()
-DEFAULT_COMMIT = CommitOptions()
-
-
 @dataclass(frozen=True, slots=True)
 class WriteTask:
     """Rows of one or more new files."""
@@ -207,9 +202,9 @@ def write_target(
     Raises:
         InputError: the table has no such base.
     """
-    places = [_place(location, bases, wish) for wish in options.target_bases]
-    if not places:
+    if not options.target_bases:
         return WriteTarget(store)
+    places = [_place(location, bases, wish) for wish in options.target_bases]
     return places[0]._replace(others=tuple(places[1:]))
 
 
