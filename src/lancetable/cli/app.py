@@ -12,7 +12,7 @@ from typing import Annotated, ParamSpec
 import typer
 
 import lancetable
-from lancetable.cli import compact, history, index, refs, table, upkeep
+from lancetable.cli import history, index, refs, table, upkeep
 from lancetable.errors import LanceTableError
 
 P = ParamSpec("P")
@@ -74,7 +74,7 @@ for _command in (
     history.diff,
     table.clone,
     table.restore,
-    compact.compact,
+    upkeep.compact,
     upkeep.changes,
     upkeep.cleanup,
     upkeep.check,

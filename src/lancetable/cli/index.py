@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lancetable.cli import show
-from lancetable.cli.compact import DryRun
 from lancetable.cli.options import Json, Message, offers, opens, pairs
 from lancetable.cli.show import Yes, confirm
+from lancetable.cli.upkeep import DryRun
 from lancetable.errors import printable
 from lancetable.operations.index.create import IndexOptions
 from lancetable.operations.index.optimize import OptimizeOptions

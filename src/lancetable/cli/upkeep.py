@@ -1,4 +1,4 @@
-"""Commands for changes, cleanup, check and repair."""
+"""Commands for changes, and to compact, clean up, check and repair a table."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ from lancetable.cli.options import (
     Limit,
     Message,
     Uri,
+    Where,
     offers,
     opens,
     split_columns,
@@ -21,6 +22,7 @@ from lancetable.cli.show import Yes, confirm
 from lancetable.errors import printable
 from lancetable.operations.check.model import CheckOptions
 from lancetable.operations.cleanup.options import CleanupOptions
+from lancetable.operations.compact.options import CompactOptions
 from lancetable.records import row_of
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
     from lancetable import CleanupResult, RepairPlan
     from lancetable.table import Table
-    from lancetable.table.settings import CheckSettings, CleanupSettings
+    from lancetable.table.settings import CheckSettings, CleanupSettings, CompactSettings
 
 Level = Annotated[
     str, typer.Option("--level", help="How closely to look: metadata, files or data.")
@@ -70,6 +72,31 @@ def changes(  # noqa: PLR0913 - each has a default
         show.as_json(rows)
     else:
         show.as_table(rows, title=f"{len(rows)} changes" if not counts else "changes by version")
+
+
+@offers(CompactOptions)
+@opens("branch")
+def compact(
+    table: "Table",
+    *,
+    where: Where = None,
+    dry_run: DryRun = False,
+    message: Message = None,
+    json: Json = False,
+    **options: "Unpack[CompactSettings]",
+) -> None:
+    """Join small fragments and remove deleted rows from the files."""
+    done = table.compact(where=where, dry_run=dry_run, progress=True, commit=message, **options)
+    if dry_run and not json:
+        typer.echo(printable(done.explain(), keep="\n"))
+        return
+    row = {"uri": table.uri, **row_of(done)}
+    if json:
+        show.as_json(row)
+        return
+    row["bytes_before"], row["bytes_after"] = map(show.size, (done.bytes_before, done.bytes_after))
+    row.pop("is_dry_run")
+    show.as_pairs(row, title="compacted" if done.fragments_removed else "nothing to compact")
 
 
 @offers(CleanupOptions)

@@ -9,8 +9,7 @@ from lancetable.commit import versions
 from lancetable.errors import InputError
 from lancetable.store import TableLocation
 from lancetable.table.argument_errors import explaining
-from lancetable.table.bases import Bases
-from lancetable.table.config import Keys
+from lancetable.table.config import Bases, Keys
 from lancetable.table.handle import PreparingHandle, reporting, writing
 from lancetable.table.version import TableVersion
 
