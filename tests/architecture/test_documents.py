@@ -50,6 +50,14 @@ def test_the_tree_in_the_architecture_names_every_package() -> None:
         assert module.stem in {name.removesuffix(".py") for name in drawn}, module
 
 
+def test_the_files_that_contributing_names_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:[\w.]+/)+[\w.]*)`", text)) - {"docs/benchmarks.md"}
+    assert len(named) > 20
+    for name in named:
+        assert (SOURCES / name).exists() or (ROOT / name).exists(), name
+
+
 def test_the_architecture_has_a_paragraph_for_each_package() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     for package in SOURCES.iterdir():
