@@ -64,6 +64,8 @@ def changes(chance: random.Random) -> list[Callable[[lt.Table], Any]]:
         lambda table: table.config.update({"turn": str(some)}),
         lambda table: table.columns.add({f"c{chance.randrange(10**9)}": "turn + 1"}),
         lambda table: table.compact(target_rows=chance.choice([30, 1000]), deleted_share=0.0),
+        lambda table: table.indices.create("id", "btree", replace=True, segments=2),
+        lambda table: table.indices.optimize(mode=chance.choice(["auto", "merge"])),
     ]
 
 

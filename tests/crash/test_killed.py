@@ -29,7 +29,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_killed_at_store_calls(tmp_path: Path) -> None:
-    run("calls", tmp_path, 9, 1, step=9)
+    run("calls", tmp_path, 11, 1, step=9)
 
 
 @pytest.mark.soak
@@ -41,4 +41,4 @@ def test_killed_at_random_moments_many_times(tmp_path: Path, seed: int) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(2, 6))
 def test_killed_at_store_calls_many_times(tmp_path: Path, seed: int) -> None:
-    run("calls", tmp_path, 18, seed, step=1)
+    run("calls", tmp_path, 22, seed, step=1)

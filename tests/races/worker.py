@@ -9,6 +9,7 @@ import os
 import random
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,53 @@ class Writer:
         self.table.config.update({f"writer {self.owner}": str(self.number)}, commit=PATIENT)
 
 
+class Keeper:
+    """Creates, optimizes, replaces and drops indices, and compacts, beside the writers."""
+
+    def __init__(self, uri: str, owner: int, seed: int) -> None:
+        self.table = lt.open_table(uri)
+        self.owner = owner
+        self.chance = random.Random(seed)
+        self.outcomes: Counter[str] = Counter()
+
+    def step(self) -> None:
+        """Do one thing; that others were first is an outcome like others."""
+        if self.chance.random() < 0.5:
+            self.table.refresh()
+        acts = [self.create, self.replace, self.optimize, self.compact, self.drop]
+        act = self.chance.choices(acts, [4, 2, 6, 4, 1])[0]
+        try:
+            act()
+            self.outcomes[act.__name__] += 1
+        except (lt.ExistsError, lt.IndexNotFoundError) as error:
+            self.outcomes[type(error).__name__] += 1
+            self.table.refresh()
+
+    def create(self) -> None:
+        column = self.chance.choice(["key", "owner", "count"])
+        kind: Any = self.chance.choice(["btree", "bitmap", "zonemap", "bloomfilter"])
+        segments = self.chance.randint(1, 2)
+        self.table.indices.create(column, kind, segments=segments, commit=PATIENT)
+
+    def replace(self) -> None:
+        """Create an index that all keepers want to have under one name."""
+        kind: Any = self.chance.choice(["btree", "bitmap", lt.NGram()])
+        self.table.indices.create("key", kind, name="shared", replace=True, commit=PATIENT)
+
+    def optimize(self) -> None:
+        mode: Any = self.chance.choice(["auto", "append", "merge", "rebuild"])
+        self.table.indices.optimize(mode=mode, commit=PATIENT)
+
+    def compact(self) -> None:
+        policies: list[Any] = [None, "remap", "uncover"]
+        policy = self.chance.choice(policies)
+        self.table.compact(indices=policy, deleted_share=0.0, target_rows=40, commit=PATIENT)
+
+    def drop(self) -> None:
+        name = self.chance.choice(["key_idx", "owner_idx", "count_idx", "shared"])
+        self.table.indices.drop(name, commit=PATIENT)
+
+
 def wait_for(path: Path) -> None:
     """Wait until all writers may start."""
     while not path.exists():
@@ -126,6 +174,12 @@ def main(arguments: list[str]) -> None:
             "shared": writer.shared,
             "conflicts": writer.conflicts,
         }
+    elif kind == "indices":
+        keeper = Keeper(uri, owner, owner * 1009 + steps)
+        wait_for(gate)
+        for _ in range(steps):
+            keeper.step()
+        answer = {"outcomes": keeper.outcomes}
     else:
         table = lt.open_table(uri)
         keys = [f"new-{number}" for number in range(steps)]

@@ -24,6 +24,7 @@ from lancetable.operations.check.names import hint_problems, readable_lines, tag
 from lancetable.operations.check.rows import row_id_faults
 from lancetable.operations.check.version import faults_of, look_ahead
 from lancetable.operations.cleanup.retention import Line, Numbered, manifests_of, open_version
+from lancetable.operations.index.describe import describe_indices
 from lancetable.operations.run.runner import Runner
 from lancetable.store import TableLocation
 
@@ -226,16 +227,11 @@ def _ranges(versions: Sequence[int]) -> str:
 
 def _coverage(snapshot: Snapshot) -> dict[str, float]:
     try:
-        segments = snapshot.indices()
-        rows = {one.id: one.live_rows or 0 for one in snapshot.manifest.fragments}
-        covered: dict[str, set[int]] = {}
-        for segment in segments:
-            ids = segment.fragment_ids
-            covered.setdefault(segment.name, set()).update(rows if ids is None else ids)
+        found = [one for one in describe_indices(snapshot).values() if not one.is_system]
     except LanceTableError:
         return {}
-    total = sum(rows.values())
-    return {
-        name: sum(rows.get(id_, 0) for id_ in ids) / total if total else 1.0
-        for name, ids in sorted(covered.items())
-    }
+    shares = {}
+    for one in found:
+        rows = one.rows_covered + one.rows_uncovered
+        shares[one.name] = one.rows_covered / rows if rows else 1.0
+    return dict(sorted(shares.items()))

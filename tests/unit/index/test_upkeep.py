@@ -1,0 +1,131 @@
+"""Cleanup, check and repair know the files of indices."""
+
+import os
+import shutil
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lancetable as lt
+
+NOW = {"older_than": timedelta(0), "unverified_after": timedelta(0)}
+
+
+@pytest.fixture
+def table(tmp_path):
+    data = {"id": range(60), "tag": [f"t{i % 4}" for i in range(60)]}
+    made = lt.create_table(tmp_path / "t", pa.table(data), max_rows_per_file=20)
+    made.indices.create("id", "btree")
+    made.indices.create("tag", "bitmap")
+    return made
+
+
+def folders(table):
+    return {one.parent.name for one in (table_path(table) / "_indices").glob("*/*")}
+
+
+def table_path(table):
+    return Path(table.uri)
+
+
+def named(table):
+    return {one.uuid for one in table._snapshot.indices()}
+
+
+def test_files_of_replaced_segments_go_with_their_versions(table):
+    old = named(table)
+    table.indices.optimize(mode="rebuild")
+    assert folders(table) == old | named(table)
+    done = table.maintenance.cleanup(older_than=timedelta(0))
+    assert folders(table) == named(table)
+    assert done.removed["index"].files == 3
+
+
+@pytest.mark.parametrize("keeper", ["tag", "branch", "clone", "keep_last"])
+def test_files_stay_while_a_version_needs_them(table, keeper, tmp_path):
+    old = named(table)
+    version = table.version
+    options: dict[str, Any] = {}
+    match keeper:
+        case "tag":
+            table.tags.create("kept", version)
+        case "branch":
+            table.branches.create("side")
+        case "clone":
+            options["clones"] = [table.clone(tmp_path / "clone").uri]
+        case _:
+            options["keep_last"] = 10
+    table.indices.optimize(mode="rebuild")
+    table.maintenance.cleanup(**{**NOW, **options})
+    assert old <= folders(table)
+    where = "id = 33"
+    match keeper:
+        case "tag":
+            seen = lt.open_table(table.uri, tag="kept")
+        case "branch":
+            seen = lt.open_table(table.uri, branch="side")
+        case "clone":
+            seen = lt.open_table(options["clones"][0])
+        case _:
+            seen = lt.open_table(table.uri, version=version)
+    assert "index id_idx" in seen.scan(where=where).explain()
+    assert seen.scan(where=where).to_arrow()["id"].to_pylist() == [33]
+
+
+def test_files_of_a_killed_build_go_when_they_are_old(table):
+    lost = table_path(table) / "_indices" / "11111111-2222-3333-4444-555555555555"
+    lost.mkdir()
+    (lost / "page_data.lance").write_bytes(b"half")
+    assert "index" not in table.maintenance.cleanup().removed
+    assert lost.exists()
+    before = time.time() - 8 * 24 * 3600
+    os.utime(lost / "page_data.lance", (before, before))
+    assert table.maintenance.cleanup().removed["index"].files == 1
+    assert folders(table) == named(table)
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "other size"])
+def test_damage_is_found_and_dropped(table, damage):
+    (segment,) = (one for one in table._snapshot.indices() if one.name == "id_idx")
+    folder = table_path(table) / "_indices" / segment.uuid
+    file = folder / "page_lookup.lance"
+    if damage == "missing":
+        file.unlink()
+    elif damage == "cut":
+        file.write_bytes(file.read_bytes()[:-20])
+    else:
+        file.write_bytes(file.read_bytes() + b"LANC")
+    found = table.maintenance.check()
+    assert [(one.kind, one.path.endswith("page_lookup.lance")) for one in found.problems] == [
+        ("index", True)
+    ]
+    assert table.scan(where="id = 33").to_arrow()["id"].to_pylist() == [33]
+    plan = table.maintenance.repair()
+    assert [one.kind for one in plan.losses] == ["index"]
+    plan.execute()
+    assert list(table.refresh().indices) == ["tag_idx"]
+    assert table.maintenance.check(all_versions=False).is_ok
+    assert table.count() == 60
+
+
+def test_an_optimization_builds_damaged_segments_again(table, caplog):
+    table.append(pa.table({"id": [100], "tag": ["t9"]}))
+    for segment in table._snapshot.indices():
+        shutil.rmtree(table_path(table) / "_indices" / segment.uuid)
+    done = table.indices.optimize(mode="merge")
+    assert done.segments_added == 2
+    assert "built from data" in caplog.text
+    assert table.maintenance.check(all_versions=False).is_ok
+    assert "index id_idx" in table.scan(where="id = 100").explain()
+    assert table.count("tag = 't1'") == 15
+
+
+def test_coverage_is_part_of_a_check(table):
+    table.append(pa.table({"id": range(100, 140), "tag": ["t"] * 40}))
+    assert table.maintenance.check().coverage == {"id_idx": 0.6, "tag_idx": 0.6}
+    table.compact(deleted_share=0)
+    assert table.maintenance.check().coverage == {"id_idx": 0.6, "tag_idx": 0.6}
