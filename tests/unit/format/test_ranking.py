@@ -12,7 +12,6 @@ from lancetable.format.encoding.kernels.ranking import (
     Positions,
     Postings,
     Ranking,
-    Word,
     best,
 )
 
@@ -67,9 +66,9 @@ def test_pruned_rankings_are_those_of_all_documents(data):
         ]
         if words > 1 and data.draw(st.booleans()):
             lists[1] = lists[0]
-        parts.append(Part(corpus, lists))
+        parts.append(Part(corpus, weights, lists))
     wanted = Ranking(
-        tuple(Word(weight, data.draw(st.integers(1, 2))) for weight in weights),
+        tuple(np.cumsum(chance.choice([1, 1, 2], words)).tolist()),
         needs_all=kind != "any",
         slop=data.draw(st.integers(0, 2)) if kind == "phrase" else None,
     )
@@ -83,8 +82,8 @@ def test_nothing_to_rank():
     norms, corpus = corpus_of(
         np.random.default_rng(0), 5, shuffled=False, masked=False, first_row=0
     )
-    for wanted in (Ranking(()), Ranking((Word(1.0),)), Ranking((Word(1.0),), needs_all=True)):
-        for parts in ([], [Part(corpus, [None] * len(wanted.words))]):
+    for wanted in (Ranking(()), Ranking((0,)), Ranking((0,), needs_all=True)):
+        for parts in ([], [Part(corpus, [1.0], [None])][: len(wanted.groups)]):
             assert len(best(parts, wanted, 10).rows) == 0
     full = Postings(np.arange(5, dtype=np.uint32), np.ones(5, np.uint32), norms)
-    assert len(best([Part(corpus, [full])], Ranking((Word(1.0),)), 0).rows) == 0
+    assert len(best([Part(corpus, [1.0], [full])], Ranking((0,)), 0).rows) == 0

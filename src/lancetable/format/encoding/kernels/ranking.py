@@ -13,6 +13,8 @@ Best are the rows with the highest scores, and of those with equal scores the sm
 from collections.abc import Sequence
 from ctypes import sizeof
 from dataclasses import dataclass
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -39,6 +41,11 @@ class Positions(NamedTuple):
     starts: Integers
 
     @property
+    def nbytes(self) -> int:
+        """The bytes they take."""
+        return self.values.nbytes + self.starts.nbytes
+
+    @property
     def most(self) -> int:
         """The most positions that a document has."""
         return int(np.diff(self.starts).max(initial=0))
@@ -54,30 +61,30 @@ class Postings:
         self.ids, self.frequencies = ids, frequencies
         self.maxima = block_maxima(ids, frequencies, norms)
         self.positions: Positions | None = None
+        """The positions in all documents; None unless they are needed."""
+
         # Found once: a query of a few microseconds would look at arrays most of the time.
         self.place = (address(ids), address(frequencies), address(self.maxima), len(ids))
 
     @property
     def nbytes(self) -> int:
-        """About the bytes they take."""
-        size = self.ids.nbytes + self.frequencies.nbytes + self.maxima.nbytes
-        if self.positions is not None:
-            size += self.positions.values.nbytes + self.positions.starts.nbytes
-        return size
+        """The bytes they take without positions."""
+        return self.ids.nbytes + self.frequencies.nbytes + self.maxima.nbytes
 
-
-class Word(NamedTuple):
-    """A word of a query: what it weighs, and its distance from the one before it."""
-
-    weight: float
-    gap: int = 0
+    def placed(self, positions: Positions) -> "Postings":
+        """Return the same documents with the positions of the word."""
+        made = object.__new__(Postings)
+        for name in ("ids", "frequencies", "maxima", "place"):
+            setattr(made, name, getattr(self, name))
+        made.positions = positions
+        return made
 
 
 class Corpus:
     """Documents as a version of a table has them.
 
-    ``norms`` were those of the maxima times at most ``scale``. ``allowed`` says which documents may
-    be found; None stands for all.
+    ``scale`` is how much larger shares may be with these norms than with those of the maxima.
+    ``allowed`` says which documents may be found; None stands for all.
     """
 
     __slots__ = ("allowed", "norms", "place", "rows", "scale")
@@ -86,13 +93,22 @@ class Corpus:
         self.rows, self.norms, self.allowed, self.scale = rows, norms, allowed, scale
         ascends = bool((rows[1:] > rows[:-1]).all())
         mask = 0 if allowed is None else address(allowed)
-        self.place = (address(rows), mask, len(rows), ascends)
+        self.place = (address(norms), address(rows), mask, len(rows), ascends)
+
+    def among(self, allowed: Mask) -> "Corpus":
+        """Return the same documents, of which others may be found."""
+        made = object.__new__(Corpus)
+        made.rows, made.norms, made.scale = self.rows, self.norms, self.scale
+        made.allowed = allowed
+        made.place = (*self.place[:2], address(allowed), *self.place[3:])
+        return made
 
 
 class Part(NamedTuple):
-    """Documents, and for each word of the query its list in them; None when none has it."""
+    """Documents, and for each word of the query its weight and its list; None when none has it."""
 
     corpus: Corpus
+    weights: Sequence[float]
     lists: Sequence[Postings | None]
 
 
@@ -100,10 +116,26 @@ class Part(NamedTuple):
 class Ranking:
     """What documents must have."""
 
-    words: tuple[Word, ...]
+    groups: tuple[int, ...]
+    """The group of each word of the query; words of a group are neighbours."""
+
     needs_all: bool = False
+    """True when a document must have a word of each group."""
+
     slop: int | None = None
-    """Positions that may lie between two words of a phrase beyond their gap; None for no phrase."""
+    """Positions that may lie between two words of a phrase beyond their gap; None for no phrase.
+
+    The group of a word of a phrase is its place, and no two have the same.
+    """
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether the compiled functions can tell: no two words of a group are alternatives."""
+        return not self.needs_all or len(set(self.groups)) == len(self.groups)
+
+    def gaps(self) -> list[int]:
+        """Return how far each word of a phrase is behind the one before it."""
+        return [0, *(after - before for before, after in pairwise(self.groups))]
 
 
 class Best(NamedTuple):
@@ -116,8 +148,10 @@ class Best(NamedTuple):
 def best(parts: Sequence[Part], ranking: Ranking, most: int) -> Best:
     """Return the best rows of all parts."""
     found = [_most_found(part, ranking) for part in parts]
+    if not ranking.groups:
+        return _every([], ranking, most)
     # Where all documents are found anyway, none can be left out.
-    if DLL is None or (not ranking.needs_all and most >= sum(found)):
+    if DLL is None or not ranking.is_simple or (not ranking.needs_all and most >= sum(found)):
         return _every(parts, ranking, most)
     return _ranked(
         [part for part, one in zip(parts, found, strict=True) if one],
@@ -139,28 +173,30 @@ def top(rows: Rows, scores: Scores, most: int) -> Best:
 def _most_found(part: Part, ranking: Ranking) -> int:
     """Return how many documents are found at most."""
     counts = [0 if one is None else len(one.ids) for one in part.lists]
-    return min(counts, default=0) if ranking.needs_all else sum(counts)
+    is_least = ranking.needs_all and ranking.is_simple
+    return min(counts, default=0) if is_least else sum(counts)
 
 
 def _ranked(parts: Sequence[Part], ranking: Ranking, most: int) -> Best:
-    count = len(ranking.words)
+    count, gaps = len(ranking.groups), ranking.gaps()
     scores, rows = np.empty(most, np.float32), np.empty(most, np.uint64)
     room = 0 if ranking.slop is None else _longest(parts)
     reached = np.empty(2 * room + 1, np.uint32)
     corpora = np.zeros((len(parts), _CORPUS_WORDS), np.int64)
     lists = np.zeros((len(parts), count, _LIST_WORDS), np.int64)
     for part, corpus, own in zip(parts, corpora, lists, strict=True):
-        corpus[:5] = (address(part.corpus.norms), *part.corpus.place)
+        corpus[:5] = part.corpus.place
         corpus.view(np.float64)[5] = part.corpus.scale
-        for word, postings, one in zip(ranking.words, part.lists, own, strict=True):
+        for at, postings in enumerate(part.lists):
             if postings is None:
                 continue
+            one = own[at]
             one[:4] = postings.place
             if postings.positions is not None:
                 one[4] = address(postings.positions.values)
                 one[5] = address(postings.positions.starts)
-            one[6] = word.gap
-            one.view(np.float64)[7] = word.weight
+            one[6] = gaps[at]
+            one.view(np.float64)[7] = part.weights[at]
     cursors = np.empty(count * DLL.lt_rank_cursor(), np.uint8)
     found = DLL.lt_rank(
         address(corpora),
@@ -197,14 +233,19 @@ def every(part: Part, ranking: Ranking) -> Best:
     """Return all documents of a part that have the words, in their order, and their scores."""
     corpus = part.corpus
     sums = np.zeros(len(corpus.rows), np.float64)
-    counts = np.zeros(len(corpus.rows), np.uint16)
-    for word, postings in zip(ranking.words, part.lists, strict=True):
-        if postings is not None:
+    counts = np.zeros(len(corpus.rows), np.int32)
+    words = zip(ranking.groups, part.weights, part.lists, strict=True)
+    for _, group in groupby(words, itemgetter(0)):
+        has_any = np.zeros(len(corpus.rows), np.bool_)
+        for _, weight, postings in group:
+            if postings is None:
+                continue
             frequencies = postings.frequencies.astype(np.float64)
             norms = corpus.norms[postings.ids]
-            sums[postings.ids] += word.weight * (frequencies / (frequencies + norms))
-            counts[postings.ids] += 1
-    is_found = counts >= (len(ranking.words) if ranking.needs_all else 1)
+            sums[postings.ids] += weight * (frequencies / (frequencies + norms))
+            has_any[postings.ids] = True
+        counts += has_any
+    is_found = counts >= (len(set(ranking.groups)) if ranking.needs_all else 1)
     if corpus.allowed is not None:
         is_found &= corpus.allowed
     ids = np.flatnonzero(is_found)
@@ -216,14 +257,12 @@ def every(part: Part, ranking: Ranking) -> Best:
 def _has_phrase(lists: Sequence[Postings | None], ranking: Ranking, id_: int) -> bool:
     """Return whether a document that has all words has them one behind the other."""
     reached: set[int] | None = None
-    for word, postings in zip(ranking.words, lists, strict=True):
+    for gap, postings in zip(ranking.gaps(), lists, strict=True):
         assert postings is not None
         assert postings.positions is not None
         place = int(np.searchsorted(postings.ids, id_))
         values, starts = postings.positions
         here = values[starts[place] : starts[place + 1]].tolist()
-        gaps = range(word.gap, word.gap + (ranking.slop or 0) + 1)
-        reached = {
-            one for one in here if reached is None or any(one - gap in reached for gap in gaps)
-        }
+        gaps = range(gap, gap + (ranking.slop or 0) + 1)
+        reached = {one for one in here if reached is None or any(one - n in reached for n in gaps)}
     return bool(reached)

@@ -1,0 +1,1 @@
+"""Full-text indices: documents, words, and which documents have which words."""

@@ -1,0 +1,1 @@
+"""Full-text search in a version: segments of indices, and all rows that none describes."""
