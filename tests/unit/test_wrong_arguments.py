@@ -42,6 +42,7 @@ RIGHT: dict[str, object] = {
     "folders": {"more": "memory://wrong/more"},
     "column": "s",
     "spec": "btree",
+    "query": "a",
 }
 PLACES = itertools.count()
 

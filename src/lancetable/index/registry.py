@@ -19,6 +19,7 @@ from lancetable.index.scalar.ngram import NGramKind
 from lancetable.index.scalar.rtree import RTreeKind
 from lancetable.index.scalar.zonemap import ZoneMapKind
 from lancetable.index.vector.segment import VectorSegment
+from lancetable.index.text.segment import TextSegment
 from lancetable.store import Store
 
 _BITMAP, _BTREE, _NGRAM = BitmapKind(), BTreeKind(), NGramKind()
@@ -122,3 +123,5 @@ SEGMENTS = OpenSegments(open_scalar)
 """Those of this process that answer predicates."""
 VECTORS = OpenSegments(VectorSegment)
 """Those of this process that find vectors."""
+TEXTS = OpenSegments(TextSegment)
+"""Those of this process for full-text search."""

@@ -21,6 +21,7 @@ Result = TypeVar("Result")
 Class = TypeVar("Class", bound=type)
 
 NAMES = {
+    "Analysis": "lancetable.expression.analysis.parameters",
     "BlobFile": "lancetable.fragment.blobs",
     "Blobs": "lancetable.format.schema.model",
     "ColumnsArgument": "lancetable.scan.request",
@@ -37,9 +38,11 @@ NAMES = {
     "PathLike": "os",
     "PreparedTransaction": "lancetable.operations.prepared_transaction",
     "ProgressCallback": "lancetable.fragment.write.progress",
+    "Query": "lancetable.query",
     "Result": "lancetable.operations.prepared_transaction",
     "Runner": "lancetable.operations.run.runner",
     "SpecArgument": "lancetable.index.specs",
+    "StatisticsOf": "lancetable.index.text.documents",
     "Where": "lancetable.scan.request",
 }
 """Modules of the types that annotations name and modules import for the type checker only."""

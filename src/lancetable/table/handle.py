@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from lancetable.errors import InputError
 from lancetable.format.manifest.codec import live_rows
@@ -25,7 +25,7 @@ R = TypeVar("R")
 class Handle:
     """One version of a table; a change moves it to the version it made."""
 
-    __slots__ = ("_plans", "_takers", "location", "readers", "snapshot")
+    __slots__ = ("_plans", "_takers", "location", "readers", "searched", "snapshot")
 
     def __init__(self, location: TableLocation, snapshot: "Snapshot") -> None:
         self.location = location
@@ -37,6 +37,8 @@ class Handle:
         self.readers: Readers | None = None
         self._plans: Plans | None = None
         self._takers: dict[object, Taker] = {}
+        self.searched: dict[object, Any] = {}
+        """What searches found out about the version."""
 
     def done(self, done: "Done[R]") -> R:
         """Move to the version that an operation made, and return its result."""

@@ -13,6 +13,7 @@ from lancetable.errors import InputError
 from lancetable.store import TableLocation
 from lancetable.table.argument_errors import explaining
 from lancetable.table.handle import Handle
+from lancetable.table.searchable import Searchable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
 
 
 @explaining
-class TableVersion:
+class TableVersion(Searchable):
     """One version of a table: its facts, its rows and the versions around it."""
 
-    __slots__ = ("__weakref__", "_handle")
+    __slots__ = ("__weakref__",)
 
     def __init__(self, location: TableLocation, snapshot: "Snapshot") -> None:
         self._handle = Handle(location, snapshot)

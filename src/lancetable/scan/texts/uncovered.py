@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from lancetable.commit.snapshot import Snapshot
 from lancetable.expression.analysis.parameters import Analysis
 from lancetable.format.schema.types import without_extensions
 from lancetable.fragment.projection import ROW_ID
-from lancetable.fragment.readers import Readers
 from lancetable.index.base import Numbers
 from lancetable.index.files import Kept
 from lancetable.index.text.memory import MemoryPartition, Wanted, partition_of
-from lancetable.scan.fragments import part_of
+from lancetable.scan.fragments import readers_of
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.scanner import Scan
 
@@ -27,13 +27,19 @@ class Uncovered:
     """The rows of some fragments of a version."""
 
     def __init__(
-        self, readers: Readers, column: str, analysis: Analysis, fragments: frozenset[int]
+        self, snapshot: Snapshot, column: str, analysis: Analysis, fragments: frozenset[int]
     ) -> None:
-        self._readers = readers
+        self._snapshot = snapshot
         self._column = column
         self._analysis = analysis
         self._fragments = fragments
         self._chunks: int | None = None
+        self._key = object()
+
+    @property
+    def fragments(self) -> int:
+        """The number of the fragments."""
+        return len(self._fragments)
 
     def partitions(self, wanted: Wanted, options: ScanOptions) -> Iterator[MemoryPartition]:
         """Yield partitions with the words that are wanted.
@@ -44,22 +50,21 @@ class Uncovered:
         """
         if not self._fragments:
             return
-        known = [PARTITIONS.get((id(self), number)) for number in range(self._chunks or 0)]
+        known = [PARTITIONS.get((self._key, number)) for number in range(self._chunks or 0)]
         if self._chunks is not None and all(one is not None for one in known):
             yield from (one.only(wanted) for one in known if one is not None)
             return
         number = 0
         for number, batches in enumerate(_chunks(self._batches(options)), 1):
             made = partition_of(self._analysis, batches)
-            PARTITIONS.put((id(self), number - 1), made)
+            PARTITIONS.put((self._key, number - 1), made)
             yield made.only(wanted)
         self._chunks = number
 
     def _batches(self, options: ScanOptions) -> Iterator[tuple[pa.Array, Numbers]]:
-        snapshot = self._readers.source
-        fragments = [one for one in snapshot.manifest.fragments if one.id in self._fragments]
+        readers = readers_of(self._snapshot, sorted(self._fragments))
         request = ScanRequest(columns=(self._column, ROW_ID))
-        for batch in Scan(Readers(part_of(snapshot, fragments)), request, options).to_batches():
+        for batch in Scan(readers, request, options).to_batches():
             yield without_extensions(batch.column(0)), np.asarray(batch.column(1))
 
 
