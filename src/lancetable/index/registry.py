@@ -18,8 +18,8 @@ from lancetable.index.scalar.json_path import TARGETS, JsonPathKind, target_of
 from lancetable.index.scalar.ngram import NGramKind
 from lancetable.index.scalar.rtree import RTreeKind
 from lancetable.index.scalar.zonemap import ZoneMapKind
-from lancetable.index.vector.segment import VectorSegment
 from lancetable.index.text.segment import TextSegment
+from lancetable.index.vector.segment import VectorSegment
 from lancetable.store import Store
 
 _BITMAP, _BTREE, _NGRAM = BitmapKind(), BTreeKind(), NGramKind()
