@@ -61,6 +61,15 @@ class SegmentFiles:
         self._sizes = {file.path: file.size for file in segment.files}
         self._open: dict[str, FileReader] = {}
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Where the files are; other segments are elsewhere."""
+        return self._place
+
+    def columns(self, name: str) -> list[str]:
+        """Return the names of the columns of a file."""
+        return [field.name for field in self._reader(name).schema.fields]
+
     def rows(self, name: str) -> int:
         """Return the number of rows of a file."""
         return self._reader(name).rows

@@ -22,7 +22,8 @@ from lancetable.format.arrays import Mask, numbers
 from lancetable.fragment.projection import ROW_ID
 from lancetable.fragment.readers import Readers
 from lancetable.scan.columns import binding_schema
-from lancetable.scan.plan import Plans, ScanPlan
+from lancetable.scan.plan import ScanPlan
+from lancetable.scan.plans import Plans
 from lancetable.scan.rebatch import exact_batches
 from lancetable.scan.request import ScanRequest
 from lancetable.scan.scanner import Scan

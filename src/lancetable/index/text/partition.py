@@ -31,18 +31,12 @@ from lancetable.format.encoding.kernels.postings import (
 from lancetable.format.encoding.kernels.ranking import Norms, Positions, Postings
 from lancetable.format.encoding.kernels.token_set import Near
 from lancetable.index.base import Numbers
-from lancetable.index.files import Kept, SegmentFiles
+from lancetable.index.files import PAGES, SegmentFiles
 from lancetable.index.text.bm25 import Statistics, norms_of
 from lancetable.index.text.tokens import TokenSet, open_tokens
 
 _BLOCKS = (128, 256)
 _TAILS = {"varint_delta_v1": False, "fixed32_v1": True}
-
-LISTS: Kept[Postings] = Kept(lambda one: one.nbytes)
-"""Lists of words of this process."""
-
-POSITIONS: Kept[Positions] = Kept(lambda one: one.nbytes)
-"""Positions of words of this process."""
 
 
 class Partition(Protocol):
@@ -179,14 +173,14 @@ class StoredPartition:
         Raises:
             CorruptError: they are damaged.
         """
-        place = self._files.place
-        known = {number: LISTS.get((*place, self._number, number)) for number in numbers}
+        place = (self._files.place, self._lists)
+        known: dict[int, Postings | None] = {one: PAGES.get((place, one)) for one in numbers}
         missing = np.array(sorted(one for one, kept in known.items() if kept is None), np.int64)
         if len(missing):
             (blocks,) = self._files.read(self._lists, ("_posting",), missing)
             for at, number in enumerate(missing.tolist()):
                 made = self._decoded(_item(blocks, at), number)
-                LISTS.put((*place, self._number, number), made)
+                PAGES.put((place, number), made, made.nbytes)
                 known[number] = made
         found = [one for number in numbers if (one := known[number]) is not None]
         if with_positions:
@@ -199,12 +193,11 @@ class StoredPartition:
         return Postings(*found, self._norms)
 
     def _placed(self, number: int, postings: Postings) -> Postings:
-        key = (*self._files.place, self._number, number)
-        found = POSITIONS.get(key)
-        if found is None:
+        def read() -> tuple[Positions, int]:
             found = self._read_positions(number, postings.frequencies)
-            POSITIONS.put(key, found)
-        return postings.placed(found)
+            return found, found.nbytes
+
+        return postings.placed(self._files.kept(("positions", self._lists, number), read))
 
     def _read_positions(self, number: int, frequencies: Words) -> Positions:
         row = np.array([number])

@@ -31,8 +31,9 @@ from lancetable.index.text.documents import Documents, Member, StatisticsOf
 from lancetable.index.text.memory import Wanted
 from lancetable.index.text.partition import StoredPartition
 from lancetable.index.text.segment import TextSegment
+from lancetable.scan.ask_indices import FAULTS
 from lancetable.scan.request import ScanOptions
-from lancetable.scan.segments import FAULTS, Segments
+from lancetable.scan.texts.segments import Segments
 from lancetable.scan.texts.uncovered import Uncovered
 
 KIND = "inverted"

@@ -10,7 +10,7 @@ from lancetable.expression.analysis.parameters import Analysis
 from lancetable.format.schema.types import without_extensions
 from lancetable.fragment.projection import ROW_ID
 from lancetable.index.base import Numbers
-from lancetable.index.files import Kept
+from lancetable.index.files import Pages
 from lancetable.index.text.memory import MemoryPartition, Wanted, partition_of
 from lancetable.scan.fragments import readers_of
 from lancetable.scan.request import ScanOptions, ScanRequest
@@ -19,8 +19,8 @@ from lancetable.scan.scanner import Scan
 CHUNK_BYTES = 16 << 20
 """About how many bytes of values make a partition."""
 
-PARTITIONS: Kept[MemoryPartition] = Kept(lambda one: one.nbytes, 64 << 20)
-"""Partitions of this process."""
+PARTITIONS = Pages(64 << 20)
+"""Those of this process."""
 
 
 class Uncovered:
@@ -57,7 +57,7 @@ class Uncovered:
         number = 0
         for number, batches in enumerate(_chunks(self._batches(options)), 1):
             made = partition_of(self._analysis, batches)
-            PARTITIONS.put((self._key, number - 1), made)
+            PARTITIONS.put((self._key, number - 1), made, made.nbytes)
             yield made.only(wanted)
         self._chunks = number
 

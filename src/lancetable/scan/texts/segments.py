@@ -1,4 +1,4 @@
-"""The index segments of a version, and where the rows in their files are now."""
+"""The index segments of a version whose files name rows, and where these rows are now."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Self
@@ -7,17 +7,13 @@ import numpy as np
 
 from lancetable.commit.reuse import load_reuse
 from lancetable.commit.snapshot import Snapshot
-from lancetable.errors import CorruptError, FileNotFoundInStoreError, UnsupportedError
 from lancetable.format.arrays import Mask
 from lancetable.format.manifest import IndexSegment
-from lancetable.format.manifest.indices.kinds import holds_row_ids, kind_of
+from lancetable.format.manifest.indices.kinds import holds_row_ids
 from lancetable.format.manifest.reuse import FragmentReuse
 from lancetable.format.rows import OFFSET_BITS
 from lancetable.fragment.readers import Readers
 from lancetable.index.base import Numbers
-
-FAULTS = (CorruptError, FileNotFoundInStoreError, UnsupportedError)
-"""What a segment that is passed over may raise."""
 
 
 class Segments(NamedTuple):
@@ -42,7 +38,7 @@ class Segments(NamedTuple):
     def covered(self, segment: IndexSegment) -> frozenset[int]:
         """Return the fragments of the version that a segment describes."""
         named = segment.fragment_ids or frozenset()
-        if self.reuse is not None and not kind_of(segment).is_zoned:
+        if self.reuse is not None:
             named = self.reuse.covered(named)
         return named.intersection(self.readers.positions)
 
@@ -55,7 +51,7 @@ class Segments(NamedTuple):
         ids = self.readers.row_id_index
         if ids is not None and holds_row_ids(segment):
             return ids.find(rows)
-        if self.reuse is None or kind_of(segment).is_zoned:
+        if self.reuse is None:
             return rows, None
         return self.reuse.translate(rows)
 
