@@ -141,6 +141,32 @@ def sort(stream: Stream, sink: Sink, memory_bytes: int) -> Stream:
     yield from merge([*waiting.streams(), *last])
 
 
+class Kept:
+    """Pairs that are read again, all at once: in memory, or in a file when they are many."""
+
+    def __init__(self, sink: Sink, memory_bytes: int) -> None:
+        self._limit = max(memory_bytes // RUN_SHARE, 1)
+        self._block_bytes = max(memory_bytes // BLOCK_SHARE, 1)
+        self._sink = sink
+        self._held: list[Pairs] = []
+        self._weight = 0
+        self._files: list[IO[bytes]] = []
+
+    def add(self, pairs: Pairs) -> None:
+        """Keep more."""
+        self._held.append(pairs)
+        self._weight += pairs.weight
+        if self._weight >= self._limit:
+            self._files.append(_written(iter(self._held), self._sink, self._block_bytes))
+            self._held, self._weight = [], 0
+
+    def pairs(self) -> Stream:
+        """Yield all, in the order in which they were added."""
+        for file in self._files:
+            yield from _read(file)
+        yield from self._held
+
+
 class _Waiting:
     """Sorted runs in files: those of each level were made of ``FAN_IN`` of the level before."""
 
@@ -151,36 +177,29 @@ class _Waiting:
 
     def add(self, stream: Stream) -> None:
         """Put a run aside."""
-        self._levels[0].append(self._written(stream))
+        self._levels[0].append(_written(stream, self._sink, self._block_bytes))
         for number, level in enumerate(self._levels):
             if len(level) < FAN_IN:
                 return
             if number + 1 == len(self._levels):
                 self._levels.append([])
-            self._levels[number + 1].append(self._written(merge([*map(_read, level)])))
+            merged = merge([*map(_read, level)])
+            self._levels[number + 1].append(_written(merged, self._sink, self._block_bytes))
             self._levels[number] = []
 
     def streams(self) -> list[Stream]:
         """Return the pairs of all runs, the first first."""
         return [_read(file) for level in reversed(self._levels) for file in level]
 
-    def _written(self, stream: Stream) -> IO[bytes]:
-        try:
-            file = self._sink.spill()
-            self._write(stream, file)
-        except OSError as cause:
-            raise StoreError(
-                f"{tempfile.gettempdir()}: sorted rows cannot be put aside there: "
-                f"{cause.strerror or cause}; make room or allow more memory"
-            ) from cause
-        return file
 
-    def _write(self, stream: Stream, file: IO[bytes]) -> None:
+def _written(stream: Stream, sink: Sink, block_bytes: int) -> IO[bytes]:
+    """Write pairs to a file in blocks of about so many bytes."""
+    try:
+        file = sink.spill()
         writer = None
         for pairs in stream:
             count = len(pairs.rows)
-            rows = count * self._block_bytes // max(pairs.weight, 1)
-            block = min(max(rows, _LEAST_BLOCK), _MOST_BLOCK)
+            block = min(max(count * block_bytes // max(pairs.weight, 1), _LEAST_BLOCK), _MOST_BLOCK)
             columns = [pairs.values, numbers(pairs.rows)]
             batch = pa.RecordBatch.from_arrays(columns, [VALUE, ROW])
             writer = writer or pa.ipc.new_stream(pa.PythonFile(file, "w"), batch.schema)
@@ -189,6 +208,12 @@ class _Waiting:
         if writer is not None:
             writer.close()
         file.flush()
+    except OSError as cause:
+        raise StoreError(
+            f"{tempfile.gettempdir()}: sorted rows cannot be put aside there: "
+            f"{cause.strerror or cause}; make room or allow more memory"
+        ) from cause
+    return file
 
 
 def _read(file: IO[bytes]) -> Stream:

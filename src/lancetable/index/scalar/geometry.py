@@ -6,26 +6,16 @@ other than x and y are passed over. An empty geometry has no box: its numbers ar
 """
 
 import re
-import struct
-from collections.abc import Iterator
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lancetable.errors import ExpressionError
 from lancetable.expression import coerce
+from lancetable.format.encoding.kernels.wkb import NOWHERE, Boxes, box_of, stacked, wkb_boxes
 
-Boxes: TypeAlias = npt.NDArray[np.float64]
-"""One row of four numbers per geometry."""
-
-_POINT_BYTES = 21
-_POINT, _LINE, _POLYGON = 1, 2, 3
-_COLLECTIONS = {4, 5, 6, 7}
-_HAS_Z, _HAS_M, _HAS_SRID = 0x80000000, 0x40000000, 0x20000000
 _NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|nan)", re.IGNORECASE)
 
 
@@ -48,29 +38,19 @@ def boxes_of(values: pa.Array) -> Boxes:
     while isinstance(values, pa.ExtensionArray):
         values = values.storage
     if coerce.is_text(values.type):
-        return _stack([_box(_wkt_pairs(one)) if one else _NOWHERE for one in values.to_pylist()])
+        return stacked([box_of(_wkt_pairs(one)) if one else NOWHERE for one in values.to_pylist()])
     if coerce.is_bytes(values.type):
-        return _wkb_boxes(values)
+        return wkb_boxes(values.cast(pa.large_binary()))
     boxes = _nested_boxes(values)
     boxes[np.asarray(pc.is_null(values))] = np.nan
     return boxes
 
 
 _BOX = ("xmin", "ymin", "xmax", "ymax")
-_NOWHERE = np.full(4, np.nan)
 
 
 def _names(type_: pa.StructType) -> list[str]:
     return [field.name for field in type_]
-
-
-def _stack(boxes: list[Boxes]) -> Boxes:
-    return np.stack(boxes) if boxes else np.empty((0, 4))
-
-
-def _box(pairs: Boxes) -> Boxes:
-    known = pairs[~np.isnan(pairs).any(axis=1)]
-    return np.concatenate([known.min(axis=0), known.max(axis=0)]) if len(known) else _NOWHERE
 
 
 def _nested_boxes(values: pa.Array) -> Boxes:
@@ -98,65 +78,6 @@ def _merged(lists: pa.Array, inner: Boxes) -> Boxes:
     for column, least in ((0, np.fmin), (1, np.fmin), (2, np.fmax), (3, np.fmax)):
         boxes[filled, column] = least.reduceat(inner[:, column], offsets[filled])
     return boxes
-
-
-def _wkb_boxes(values: pa.Array) -> Boxes:
-    whole = values.cast(pa.large_binary())
-    lengths = pc.binary_length(whole)
-    if len(whole) and not whole.null_count and pc.all(pc.equal(lengths, _POINT_BYTES)).as_py():
-        offsets = np.frombuffer(whole.buffers()[1], np.int64)
-        start = int(offsets[whole.offset])
-        data = np.frombuffer(whole.buffers()[2], np.uint8)[start:]
-        rows = data[: _POINT_BYTES * len(whole)].reshape(-1, _POINT_BYTES)
-        if (rows[:, :5] == (1, 1, 0, 0, 0)).all():
-            points = np.ascontiguousarray(rows[:, 5:]).view("<f8")
-            points[np.isnan(points).any(axis=1)] = np.nan
-            return np.concatenate([points, points], axis=1)
-    return _stack([_wkb_box(one) if one is not None else _NOWHERE for one in whole.to_pylist()])
-
-
-def _wkb_box(data: bytes) -> Boxes:
-    try:
-        return _box(np.concatenate([np.empty((0, 2)), *_Wkb(data).pairs()]))
-    except (struct.error, ValueError) as cause:
-        raise ExpressionError(f"{data[:16].hex()}… is not a geometry in WKB") from cause
-
-
-class _Wkb:
-    """Reads the coordinates of one geometry from the front."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def pairs(self, depth: int = 0) -> Iterator[Boxes]:
-        """Yield the pairs of x and y of each sequence of points."""
-        order = "<" if self._number("<B") else ">"
-        kind = self._number(f"{order}I")
-        if kind & _HAS_SRID:
-            self._number(f"{order}I")
-        code = kind & ~(_HAS_Z | _HAS_M | _HAS_SRID)
-        extra = bool(kind & _HAS_Z) + bool(kind & _HAS_M) + (0, 1, 1, 2)[min(code // 1000, 3)]
-        if code % 1000 in _COLLECTIONS and depth < 32:
-            for _ in range(self._number(f"{order}I")):
-                yield from self.pairs(depth + 1)
-        elif code % 1000 in {_POINT, _LINE, _POLYGON}:
-            rings = self._number(f"{order}I") if code % 1000 == _POLYGON else 1
-            for _ in range(rings):
-                count = 1 if code % 1000 == _POINT else self._number(f"{order}I")
-                yield self._points(order, count, 2 + extra)
-        else:
-            raise ValueError(kind)
-
-    def _number(self, form: str) -> int:
-        (found,) = struct.unpack_from(form, self._data, self._at)
-        self._at += struct.calcsize(form)
-        return int(found)
-
-    def _points(self, order: str, count: int, width: int) -> Boxes:
-        found = np.frombuffer(self._data, f"{order}f8", count * width, self._at)
-        self._at += 8 * count * width
-        return found.reshape(count, width)[:, :2].astype(np.float64)
 
 
 def _wkt_pairs(text: str) -> Boxes:

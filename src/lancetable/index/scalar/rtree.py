@@ -9,7 +9,7 @@ of a row of an upper level is the number of its page, counted from the first pag
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,18 +18,21 @@ import pyarrow as pa
 from lancetable.errors import CorruptError
 from lancetable.expression import Call, Column, Expression, IsNull, Literal
 from lancetable.expression.functions.geo import RELATIONS
-from lancetable.format.arrays import Mask
+from lancetable.format.arrays import Mask, byte_strings, numbers
+from lancetable.format.encoding.kernels import hilbert
 from lancetable.format.encoding.kernels.sets import RowBitmaps
+from lancetable.format.encoding.kernels.wkb import Boxes
 from lancetable.format.rows import RowSet
+from lancetable.index import sorting
 from lancetable.index.base import ROW, VALUE, Numbers, Sink, Source
 from lancetable.index.files import SegmentFiles
 from lancetable.index.row_map import decode_row_map
-from lancetable.index.scalar.geometry import Boxes, boxes_of, is_geometry
+from lancetable.index.scalar.geometry import boxes_of, is_geometry
+from lancetable.index.sorting import Kept, Pairs, Stream
 from lancetable.index.specs import RTree, Spec
 
 DATA, NULLS = "page_data.lance", "nulls.lance"
 _NAMES = ("xmin", "ymin", "xmax", "ymax")
-_HILBERT_BITS = 16
 _ROWS_AT_A_TIME = 64 * 1024
 _BOX = pa.struct([pa.field(name, pa.float64(), nullable=False) for name in _NAMES])
 LARGEST = np.finfo(np.float64).max
@@ -105,17 +108,17 @@ class RTreeKind:
         sink: Sink,
         memory_bytes: int,
     ) -> bytes:
-        """Write a segment; the boxes are held in memory, 40 bytes for each row."""
+        """Write a segment."""
         assert isinstance(spec, RTree)
-        boxes, ids, nulls = [], [], RowBitmaps()
+        items = _Items(sink, memory_bytes)
         for batch in rows:
-            values, numbers = batch.column(VALUE), batch.column(ROW).to_numpy()
-            found = finite(boxes_of(values))
-            is_box = ~np.isnan(found).any(axis=1)
-            boxes.append(found[is_box])
-            ids.append(numbers[is_box])
-            nulls.add(numbers[np.asarray(values.is_null())])
-        _write(boxes, ids, nulls, spec, sink)
+            values, ids = batch.column(VALUE), batch.column(ROW).to_numpy()
+            boxes = finite(boxes_of(values))
+            is_box = ~np.isnan(boxes[:, 0])
+            items.add(boxes[is_box], ids[is_box])
+            if values.null_count:
+                items.nulls.add(ids[np.asarray(values.is_null())])
+        _write(items, spec, sink, memory_bytes)
         return b""
 
     def merge(
@@ -128,20 +131,21 @@ class RTreeKind:
     ) -> bytes | None:
         """Write one segment from several."""
         assert isinstance(spec, RTree)
-        boxes, ids, nulls = [], [], RowBitmaps()
+        items = _Items(sink, memory_bytes)
         for source in sources:
             found = source.files.read(NULLS, ("nulls",))[0].to_pylist()
             known = decode_row_map(found[0] if found else b"")
-            items = source.files.metadata(DATA).get("num_items", "")
-            if known is None or not items.isdecimal():
+            count = source.files.metadata(DATA).get("num_items", "")
+            if known is None or not count.isdecimal():
                 return None
             rows, is_kept = source.translate(known)
-            nulls.add(rows[is_kept])
-            stored, numbers = source.files.read(DATA, ("bbox", "id"), range(int(items)))
-            rows, is_kept = source.translate(np.asarray(numbers).astype(np.uint64))
-            boxes.append(boxes_of(stored)[is_kept])
-            ids.append(rows[is_kept])
-        _write(boxes, ids, nulls, spec, sink)
+            items.nulls.add(rows[is_kept])
+            for first in range(0, int(count), _ROWS_AT_A_TIME):
+                some = range(first, min(first + _ROWS_AT_A_TIME, int(count)))
+                stored, ids = source.files.read(DATA, ("bbox", "id"), some)
+                rows, is_kept = source.translate(np.asarray(ids).astype(np.uint64))
+                items.add(finite(boxes_of(stored)[is_kept]), rows[is_kept])
+        _write(items, spec, sink, memory_bytes)
         return b""
 
     def spec(self, files: SegmentFiles) -> RTree:
@@ -154,25 +158,68 @@ class RTreeKind:
         return RTreeSegment(files)
 
 
-def _write(
-    parts: Sequence[Boxes],
-    rows: Sequence[Numbers],
-    nulls: RowBitmaps,
-    spec: RTree,
-    sink: Sink,
-) -> None:
-    boxes = np.concatenate([*parts, np.empty((0, 4))])
-    ids = np.concatenate([*rows, np.empty(0, np.uint64)])
-    order = np.argsort(_hilbert(boxes), kind="stable")
-    levels, numbers = [boxes[order]], [ids[order]]
-    pages = 0
-    while len(levels[-1]) > spec.page_size:
-        firsts = np.arange(0, len(levels[-1]), spec.page_size)
-        least = np.minimum.reduceat(levels[-1][:, :2], firsts)
-        largest = np.maximum.reduceat(levels[-1][:, 2:], firsts)
-        levels.append(np.concatenate([least, largest], axis=1))
-        numbers.append(np.arange(pages, pages + len(firsts), dtype=np.uint64))
-        pages += len(firsts)
+class _Items:
+    """Boxes with their rows, and those around them."""
+
+    def __init__(self, sink: Sink, memory_bytes: int) -> None:
+        self.count = 0
+        self.nulls = RowBitmaps()
+        self.around: Boxes = np.array([np.inf, np.inf, -np.inf, -np.inf])
+        self.centres = self.around.copy()
+        self._kept = Kept(sink, memory_bytes)
+
+    def add(self, boxes: Boxes, rows: Numbers) -> None:
+        """Add boxes, all of them known and finite."""
+        if len(boxes):
+            self.count += len(boxes)
+            self.around = _wider(self.around, boxes)
+            self.centres = _wider(self.centres, np.tile(_centres(boxes), 2))
+            self._kept.add(Pairs(_packed(boxes), rows))
+
+    def on_curve(self) -> Stream:
+        """Yield the boxes behind their places on a Hilbert curve, which a sort begins with."""
+        for values, rows in self._kept.pairs():
+            boxes = _unpacked(values)
+            places = _places(boxes, self.centres)
+            yield Pairs(_packed(boxes, places), rows)
+
+
+def _wider(around: Boxes, boxes: Boxes) -> Boxes:
+    least = np.minimum(around[:2], boxes[:, :2].min(axis=0))
+    return np.concatenate([least, np.maximum(around[2:], boxes[:, 2:].max(axis=0))])
+
+
+def _centres(boxes: Boxes) -> Boxes:
+    return boxes[:, :2] / 2 + boxes[:, 2:] / 2
+
+
+def _packed(boxes: Boxes, places: npt.NDArray[np.uint32] | None = None) -> pa.Array:
+    """Return boxes as byte strings, which begin with their places."""
+    sides = np.ascontiguousarray(boxes).view(np.uint8).reshape(len(boxes), -1)
+    if places is not None:
+        before = places.astype(">u4").view(np.uint8).reshape(-1, 4)
+        sides = np.concatenate([before, sides], axis=1)
+    data = pa.py_buffer(sides)
+    return pa.Array.from_buffers(pa.binary(sides.shape[1]), len(boxes), [None, data])
+
+
+def _unpacked(values: pa.Array) -> Boxes:
+    width = values.type.byte_width
+    data = np.frombuffer(values.buffers()[1], np.uint8)[values.offset * width :]
+    rows = data[: len(values) * width].reshape(-1, width)
+    return np.ascontiguousarray(rows[:, width - 32 :]).view(np.float64)
+
+
+def _places(boxes: Boxes, centres: Boxes) -> npt.NDArray[np.uint32]:
+    """Return the places of boxes on a Hilbert curve through all centres."""
+    extent = centres[2:] / 2 - centres[:2] / 2
+    share = (_centres(boxes) / 2 - centres[:2] / 2) / np.where(extent > 0, extent, 1)
+    most = (1 << hilbert.BITS) - 1
+    x, y = (share * most).astype(np.int64).clip(0, most).T.astype(np.uint16)
+    return hilbert.hilbert_places(x, y)
+
+
+def _write(items: _Items, spec: RTree, sink: Sink, memory_bytes: int) -> None:
     extension = {"ARROW:extension:name": "geoarrow.box"}
     schema = pa.schema(
         [
@@ -180,51 +227,46 @@ def _write(
             pa.field("id", pa.uint64(), nullable=False),
         ]
     )
-    around = [*boxes[:, :2].min(axis=0), *boxes[:, 2:].max(axis=0)] if len(boxes) else [0.0] * 4
+    levels = level_rows(items.count, spec.page_size)
+    around = items.around if items.count else np.zeros(4)
+    sides = dict(zip(("minx", "miny", "maxx", "maxy"), around.tolist(), strict=True))
     metadata = {
         "page_size": str(spec.page_size),
-        "num_items": str(len(boxes)),
-        "num_pages": str(pages + (1 if len(boxes) else 0)),
-        "bbox": json.dumps(
-            dict(zip(("minx", "miny", "maxx", "maxy"), map(float, around), strict=True)),
-            separators=(",", ":"),
-        ),
+        "num_items": str(items.count),
+        "num_pages": str(sum(-(-rows // spec.page_size) for rows in levels)),
+        "bbox": json.dumps(sides, separators=(",", ":")),
     }
-    whole, all_ids = np.concatenate(levels), np.concatenate(numbers)
-    batches = (
-        _batch(whole[first : first + _ROWS_AT_A_TIME], all_ids[first : first + _ROWS_AT_A_TIME])
-        for first in range(0, len(whole), _ROWS_AT_A_TIME)
-    )
-    sink.write(DATA, schema, (batch.cast(schema) for batch in batches), metadata=metadata)
-    null_set = pa.record_batch([pa.array([nulls.encoded(has_sizes=True)], pa.binary())], ["nulls"])
-    sink.write(NULLS, pa.schema([pa.field("nulls", pa.binary(), nullable=False)]), [null_set])
+    leaves = sorting.sort(items.on_curve(), sink, memory_bytes)
+    rows = _levels(leaves, spec.page_size, lambda: Kept(sink, memory_bytes))
+    sink.write(DATA, schema, (_batch(one, schema) for one in rows), metadata=metadata)
+    nulls = byte_strings([items.nulls.encoded(has_sizes=True)]).cast(pa.binary())
+    null_schema = pa.schema([pa.field("nulls", pa.binary(), nullable=False)])
+    sink.write(NULLS, null_schema, [pa.RecordBatch.from_arrays([nulls], schema=null_schema)])
 
 
-def _batch(boxes: Boxes, ids: Numbers) -> pa.RecordBatch:
-    sides = [pa.array(np.ascontiguousarray(side)) for side in boxes.T]
-    return pa.record_batch(
-        [pa.StructArray.from_arrays(sides, fields=list(_BOX)), ids], ["bbox", "id"]
-    )
+def _levels(leaves: Stream, page_rows: int, keep: Callable[[], Kept]) -> Stream:
+    """Yield the leaves, then level after level above them."""
+    level, pages = leaves, 0
+    while True:
+        above, count = keep(), 0
+        for some in sorting.whole_pages(level, page_rows):
+            yield some
+            boxes = _unpacked(some.values)
+            firsts = np.arange(0, len(boxes), page_rows)
+            least = np.minimum.reduceat(boxes[:, :2], firsts)
+            largest = np.maximum.reduceat(boxes[:, 2:], firsts)
+            ids = np.arange(pages, pages + len(firsts), dtype=np.uint64)
+            above.add(Pairs(_packed(np.concatenate([least, largest], axis=1)), ids))
+            pages, count = pages + len(firsts), count + len(firsts)
+        if count < 2:
+            return
+        level = above.pairs()
 
 
-def _hilbert(boxes: Boxes) -> Numbers:
-    """Return the place of the centre of each box on a Hilbert curve through all centres."""
-    centres = boxes[:, :2] / 2 + boxes[:, 2:] / 2
-    if not len(centres):
-        return np.empty(0, np.uint64)
-    least = centres.min(axis=0)
-    extent = centres.max(axis=0) / 2 - least / 2
-    most = (1 << _HILBERT_BITS) - 1
-    share = (centres / 2 - least / 2) / np.where(extent > 0, extent, 1)
-    x, y = (share * most).astype(np.int64).clip(0, most).T
-    found = np.zeros(len(x), np.uint64)
-    for bit in range(_HILBERT_BITS - 1, -1, -1):
-        in_x, in_y = (x >> bit) & 1, (y >> bit) & 1
-        found |= ((3 * in_x) ^ in_y).astype(np.uint64) << np.uint64(2 * bit)
-        turned = (in_y == 0) & (in_x == 1)
-        x, y = np.where(turned, most - x, x), np.where(turned, most - y, y)
-        x, y = np.where(in_y == 0, y, x), np.where(in_y == 0, x, y)
-    return found
+def _batch(pairs: Pairs, schema: pa.Schema) -> pa.RecordBatch:
+    sides = [numbers(side) for side in _unpacked(pairs.values).T]
+    boxes = pa.StructArray.from_arrays(sides, fields=list(_BOX))
+    return pa.RecordBatch.from_arrays([boxes, numbers(pairs.rows)], schema=schema)
 
 
 def level_rows(items: int, page_rows: int) -> list[int]:

@@ -76,6 +76,8 @@ SIGNATURES: dict[str, Signature] = {
     "lt_hash_wide": (None, (P, N, N, U, P)),
     "lt_hash_texts": (None, (P, P, N, U, P)),
     "lt_trigrams": (N, (P, P, N, P, ctypes.c_uint32, P, P, P)),
+    "lt_wkb_boxes": (N, (P, P, P, N, P)),
+    "lt_hilbert": (None, (P, P, N, P)),
     "lt_row_sets": (None, (P, P, N, N, P, P)),
     "lt_order_rows": (None, (P, N, P)),
     "lt_order_texts": (None, (P, P, N, P, P)),
