@@ -185,8 +185,10 @@ class _Items:
 
 
 def _wider(around: Boxes, boxes: Boxes) -> Boxes:
-    least = np.minimum(around[:2], boxes[:, :2].min(axis=0))
-    return np.concatenate([least, np.maximum(around[2:], boxes[:, 2:].max(axis=0))])
+    """Return a box around another and more; one side after the other, which is fastest."""
+    x, y, far_x, far_y = boxes.T
+    least = np.minimum(around[:2], (x.min(), y.min()))
+    return np.concatenate([least, np.maximum(around[2:], (far_x.max(), far_y.max()))])
 
 
 def _centres(boxes: Boxes) -> Boxes:
