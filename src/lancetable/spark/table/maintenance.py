@@ -17,7 +17,7 @@ from lancetable.options import parse_options
 from lancetable.spark.errors import all_coded
 from lancetable.spark.runner import PATIENT, SparkRunner
 from lancetable.spark.table.base import BaseTable
-from lancetable.spark.table.reports import FAULTS, MENDED, REMOVED, fault, mended, removed
+from lancetable.spark.table.reports import FAULTS, MENDED, REMOVED, mended, removed, report_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -176,7 +176,9 @@ class MaintainedTable(BaseTable):
             journal=journal,
             runner=self._runner(),
         )
-        return self.spark.createDataFrame([fault(one) for one in found.problems], FAULTS)
+        return self.spark.createDataFrame(
+            [report_row(FAULTS, one) for one in found.problems], FAULTS
+        )
 
     def repair(
         self,

@@ -15,10 +15,8 @@ from lancetable.spark.table.reports import (
     PICKED,
     PUBLISHED,
     TAGS,
-    branch_row,
     picked,
-    published,
-    tag_row,
+    report_row,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +40,7 @@ class LanceTags:
 
     def list(self) -> "DataFrame":
         """Return all tags in the order of their names."""
-        rows = [tag_row(one) for one in self.open().tags.list()]
+        rows = [report_row(TAGS, one) for one in self.open().tags.list()]
         return self.spark.createDataFrame(rows, TAGS)
 
     def create(
@@ -86,7 +84,7 @@ class LanceBranches(Generic[Handle]):
 
     def list(self) -> "DataFrame":
         """Return all branches in the order of their names."""
-        rows = [branch_row(one) for one in self.open().branches.list()]
+        rows = [report_row(BRANCHES, one) for one in self.open().branches.list()]
         return self.spark.createDataFrame(rows, BRANCHES)
 
     def create(
@@ -123,7 +121,7 @@ class LanceBranches(Generic[Handle]):
         done = fast_forward(
             self.snapshot(), name, options=PATIENT, runner=SparkRunner(self.spark)
         ).result
-        return self.spark.createDataFrame([published(done)], PUBLISHED)
+        return self.spark.createDataFrame([report_row(PUBLISHED, done)], PUBLISHED)
 
     def cherryPick(self, name: str, versions: int | Sequence[int] | None = None) -> "DataFrame":
         """Replay versions of a branch on this history, all that it made unless some are named.

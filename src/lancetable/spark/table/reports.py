@@ -1,15 +1,14 @@
 """Columns and rows of the reports on a table, its history, and the results of operations."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
-from lancetable.commit.history.difference import Difference
 from lancetable.commit.history.history import HistoryEntry
-from lancetable.commit.refs import BranchInfo, TagInfo
 from lancetable.commit.snapshot import Snapshot
 from lancetable.operations.branch.cherry_pick import Pick, PickResult
-from lancetable.operations.branch.fast_forward import PublishResult
-from lancetable.operations.check.model import Problem
 from lancetable.operations.check.repair import RepairPlan
 from lancetable.operations.cleanup.options import CleanupResult
 from lancetable.operations.results import MergeResult
@@ -72,6 +71,26 @@ MENDED = (
     "losses array<struct<kind:string,path:string,what:string,fragment:bigint,numRows:bigint>>"
 )
 Row = tuple[object, ...]
+
+
+def report_row(columns: str, value: object) -> Row:
+    """Return the fields of a result that columns name: ``numFiles`` is its field ``files``."""
+    return tuple([_plain(getattr(value, name)) for name in _field_names(columns)])
+
+
+@cache
+def _field_names(columns: str) -> tuple[str, ...]:
+    names = [one.partition(" ")[0] for one in columns.split(", ")]
+    words = [re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name) for name in names]
+    return tuple(word.removeprefix("num_") for word in words)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple):
+        return [tuple(one) if isinstance(one, tuple) else one for one in value]
+    return value
 
 
 def history_row(entry: HistoryEntry) -> Row:
@@ -137,74 +156,9 @@ def removed(result: CleanupResult) -> Row:
     )
 
 
-def tag_row(tag: TagInfo) -> Row:
-    """Return what a tag names."""
-    return (
-        tag.name,
-        tag.version,
-        tag.branch,
-        tag.created_at,
-        tag.updated_at,
-        dict(tag.metadata),
-    )
-
-
-def branch_row(branch: BranchInfo) -> Row:
-    """Return where a branch began."""
-    return (
-        branch.name,
-        branch.parent_branch,
-        branch.parent_version,
-        branch.created_at,
-        dict(branch.metadata),
-    )
-
-
-def published(result: PublishResult) -> Row:
-    """Return what a fast-forward brought."""
-    return (
-        result.version,
-        result.branch,
-        list(result.branch_versions),
-        result.operation,
-        result.files,
-        list(result.indices_left),
-        result.is_new_version,
-    )
-
-
 def picked(result: PickResult, pick: Pick) -> Row:
     """Return which version of a branch became which."""
     return (result.branch, pick.branch_version, pick.version)
-
-
-def different(found: Difference) -> Row:
-    """Return how two versions differ."""
-    return (
-        found.rows_before,
-        found.rows_after,
-        found.rows_new,
-        found.rows_gone,
-        [tuple(one) for one in found.columns],
-        list(found.fragments_added),
-        list(found.fragments_removed),
-        list(found.fragments_changed),
-        [tuple(one) for one in found.files],
-    )
-
-
-def fault(problem: Problem) -> Row:
-    """Return something that is wrong."""
-    return (
-        problem.kind,
-        problem.path,
-        problem.message,
-        problem.consequence,
-        problem.branch,
-        list(problem.versions),
-        list(problem.fragments),
-        problem.is_damage,
-    )
 
 
 def mended(plan: RepairPlan, *, is_dry_run: bool) -> Row:

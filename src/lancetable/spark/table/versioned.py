@@ -23,8 +23,8 @@ from lancetable.spark.table.reports import (
     TOLD,
     LanceInspection,
     described,
-    different,
     history_row,
+    report_row,
 )
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class VersionedTable(BaseTable):
             toVersion: the other one; the latest when left out.
         """
         found = self._core(fromVersion).diff(self._core(toVersion))
-        return self._one_row(different(found), DIFFERENT)
+        return self._one_row(report_row(DIFFERENT, found), DIFFERENT)
 
     def clone(self, target: str, *, isShallow: bool = False) -> Self:  # noqa: N803
         """Make a new table that begins with the latest version.
