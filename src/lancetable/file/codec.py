@@ -25,9 +25,8 @@ from lancetable.format.encoding import codec as encodings
 from lancetable.format.encoding.base import Column, Page, PageBuffer
 from lancetable.format.encoding.v20 import codec as encodings20
 from lancetable.format.limits import read_limits
-from lancetable.format.manifest.fields.codec import encode_fields, encode_metadata
 from lancetable.format.proto import encodings20_pb2, file2_pb2, file_pb2
-from lancetable.format.schema.codec import NO_ID
+from lancetable.format.schema.codec import NO_ID, encode_fields, encode_metadata
 from lancetable.format.schema.model import BLOB_KEY, PACKED_KEYS, Field, Schema
 
 MAGIC = b"LANC"

@@ -145,7 +145,7 @@ def _rename(source: bytes, target: bytes) -> int:
     return ctypes.get_errno() if failed else 0
 
 
-BINARY = getattr(os, "OBINARY", 0)
+BINARY = getattr(os, "O_BINARY", 0)
 SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | BINARY
 """No link is followed, and a pipe without a reader or writer is opened without waiting for one."""
 MOST_PARTS = 512

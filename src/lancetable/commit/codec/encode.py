@@ -26,12 +26,12 @@ from lancetable.commit.transaction import (
 )
 from lancetable.errors import InputError
 from lancetable.format.manifest.codec import encode_base_paths
-from lancetable.format.manifest.fields.codec import encode_fields, encode_metadata
 from lancetable.format.manifest.fragments.codec import encode_fragments
 from lancetable.format.manifest.fragments.entry.codec import encode_data_file
 from lancetable.format.manifest.indices.codec import encode_files, encode_segments, encode_uuid
 from lancetable.format.manifest.mem_wal.codec import encode_compacted
 from lancetable.format.proto import transaction_pb2
+from lancetable.format.schema.codec import encode_fields, encode_metadata
 from lancetable.format.schema.model import Schema
 
 _Message: TypeAlias = Any

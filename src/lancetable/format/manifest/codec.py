@@ -9,7 +9,6 @@ from google.protobuf.message import DecodeError
 
 from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.format.manifest.envelope import frame, manifest_message, seal
-from lancetable.format.manifest.fields.codec import encode_fields, encode_metadata
 from lancetable.format.manifest.flags import Feature, check_readable
 from lancetable.format.manifest.fragments.codec import StoredFragments, store_fragments
 from lancetable.format.manifest.model import (
@@ -21,7 +20,12 @@ from lancetable.format.manifest.model import (
     WriterVersion,
 )
 from lancetable.format.proto import table_pb2
-from lancetable.format.schema.codec import decode_metadata, decode_table_fields
+from lancetable.format.schema.codec import (
+    decode_metadata,
+    decode_table_fields,
+    encode_fields,
+    encode_metadata,
+)
 from lancetable.format.schema.model import Schema
 
 _Heading: TypeAlias = table_pb2.ManifestTop | table_pb2.ManifestHeading

@@ -3,6 +3,9 @@
 A schema is stored as a flat list, parents before children. Two things in it are not columns:
 the parts of a blob descriptor, listed in data files with id -1 behind their struct, and anything
 a damaged list may hold, which is refused.
+
+A message also says how a 0.1 file stores the field. Later files do not need it, but every writer
+fills it in.
 """
 
 from collections import Counter
@@ -11,7 +14,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from lancetable.errors import CorruptError
+from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.format.proto import file_pb2
 from lancetable.format.schema.model import (
     BLOB_KEY,
@@ -25,6 +28,14 @@ from lancetable.format.schema.model import (
 
 MAX_DEPTH = 64
 NO_ID = -1
+CLUSTERING_KEY = "lance-schema:unenforced-clustering-key"
+_TRUE = {"true", "1", "yes"}
+_NONE, _PLAIN, _VAR_BINARY, _DICTIONARY = 0, 1, 2, 3
+_ENCODINGS = {
+    "struct": _NONE,
+    "null": _NONE,
+    **dict.fromkeys(("string", "binary", "large_string", "large_binary", "json"), _VAR_BINARY),
+}
 
 
 class FileDescriptor(NamedTuple):
@@ -147,3 +158,64 @@ def _close(opened: _Open) -> Field:
 def decode_metadata(stored: Mapping[str, bytes]) -> Mapping[str, str]:
     """Return metadata as text; bytes that are not UTF-8 become surrogates, as file names do."""
     return {key: stored[key].decode("utf-8", "surrogateescape") for key in stored}
+
+
+def encode_fields(schema: Schema) -> list[file_pb2.Field]:
+    """Return the messages of all fields, depth first.
+
+    Raises:
+        UnsupportedError: the values of a dictionary field are kept in the manifest file itself.
+    """
+    messages: list[file_pb2.Field] = []
+    for top in schema.fields:
+        _flatten(top, NO_ID, messages)
+    return messages
+
+
+def encode_metadata(metadata: Mapping[str, str]) -> dict[str, bytes]:
+    """Return metadata as messages store it."""
+    return {key: text.encode("utf-8", "surrogateescape") for key, text in metadata.items()}
+
+
+def _flatten(field: Field, parent: int, messages: list[file_pb2.Field]) -> None:
+    messages.append(_message(field, parent))
+    for child in field.children:
+        _flatten(child, field.id, messages)
+
+
+def _message(field: Field, parent: int) -> file_pb2.Field:
+    if field.dictionary is not None:
+        raise UnsupportedError(
+            f"the values of dictionary column {field.name!r} are kept in the manifest, as files of "
+            "version 0.1 need; this release cannot write such a table, copy it into a new one"
+        )
+    text, metadata = field.logical_type, field.metadata
+    message = file_pb2.Field(
+        name=field.name,
+        id=field.id,
+        parent_id=parent,
+        logical_type=text,
+        nullable=field.nullable,
+        encoding=_ENCODINGS.get(text, _DICTIONARY if text.startswith("dict:") else _PLAIN),
+    )
+    if text.startswith("dict:"):
+        message.dictionary.SetInParent()
+    name = field.extension_name or metadata.get(EXTENSION_NAME, "")
+    if name:
+        message.extension_name = name
+    for key, value in metadata.items():
+        message.metadata[key] = value.encode("utf-8", "surrogateescape")
+    if field.primary_key_position is not None:
+        message.unenforced_primary_key = True
+        message.unenforced_primary_key_position = field.primary_key_position
+    _mark_clustering(message, metadata)
+    return message
+
+
+def _mark_clustering(message: file_pb2.Field, metadata: Mapping[str, str]) -> None:
+    position = metadata.get(f"{CLUSTERING_KEY}:position", "")
+    if position.isascii() and position.isdigit() and len(position) <= 9:
+        message.unenforced_clustering_key = True
+        message.unenforced_clustering_key_position = int(position)
+    elif metadata.get(CLUSTERING_KEY, "").lower() in _TRUE:
+        message.unenforced_clustering_key = True

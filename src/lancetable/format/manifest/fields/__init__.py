@@ -1,1 +1,0 @@
-"""The schema as a manifest and a transaction store it."""
