@@ -1,11 +1,14 @@
 """Plain text that is parsed without sqlglot becomes the tree that sqlglot's would."""
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lancetable.errors import ExpressionError
-from lancetable.expression import Call, Column, parse, walk
+from lancetable.expression import Call, Column, In, parse, walk
+from lancetable.expression.binding.bind import bind_any
+from lancetable.expression.binding.plain import bind_plain
 from lancetable.expression.functions.table import FUNCTIONS
 from lancetable.expression.sql.dialect import LanceSql
 from lancetable.expression.sql.parse import parse as parse_with_sqlglot
@@ -79,6 +82,43 @@ def check(text: str) -> bool:
     assert positions(found) == positions(expected), text
     assert parse(text) == expected
     return True
+
+
+SCHEMA = pa.schema(
+    [
+        ("a", pa.int64()),
+        ("value", pa.string()),
+        ("_x9", pa.float64()),
+        ("Big", pa.list_(pa.string())),
+        ("flag", pa.bool_()),
+        ("small", pa.int8()),
+        ("b", pa.struct([("c", pa.int64())])),
+    ]
+)
+columns = st.sampled_from(["a", "value", "_x9", "Big", "flag", "small", "big", "b.c"])
+short = st.sampled_from(["1", "-2.5", "'x'", "true", "300", "0.0"])
+plain_tests = st.one_of(
+    st.tuples(columns, operators, short).map("".join),
+    st.tuples(columns, st.sampled_from([" in ", " NOT IN "]), st.lists(short, min_size=1)).map(
+        lambda parts: f"{parts[0]}{parts[1]}({', '.join(parts[2])})"
+    ),
+    st.tuples(columns, st.sampled_from([" is null", " IS  NOT NULL"])).map("".join),
+    st.tuples(st.sampled_from(["contains", "array_has", "starts_with"]), columns, short).map(
+        lambda one: f"{one[0]}({one[1]}, {one[2]})"
+    ),
+)
+
+
+@given(st.lists(plain_tests, min_size=1, max_size=3))
+def test_plain_binding_is_that_of_any_expression(parts):
+    expression = parse(" AND ".join(parts))
+    found = bind_plain(expression, SCHEMA)
+    if found is not None:
+        expected = bind_any(expression, SCHEMA)
+        assert found == expected
+        assert [node.values for node in walk(found) if isinstance(node, In)] == [
+            node.values for node in walk(expected) if isinstance(node, In)
+        ]
 
 
 def positions(expression):

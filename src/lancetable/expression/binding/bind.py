@@ -17,6 +17,7 @@ from lancetable.errors import ExpressionError
 from lancetable.expression import coerce
 from lancetable.expression.binding.arguments import Bound, convert, match_arguments, one_type
 from lancetable.expression.binding.fit import fit_comparison, fit_value, fit_values, fits_kind
+from lancetable.expression.binding.plain import bind_plain
 from lancetable.expression.binding.resolve import resolve
 from lancetable.expression.evaluate import compute, evaluate
 from lancetable.expression.functions.table import FUNCTIONS
@@ -73,6 +74,11 @@ def bind_predicate(expression: Expression, schema: pa.Schema) -> Expression:
     Raises:
         ExpressionError: It is of another type, or cannot be bound.
     """
+    return bind_plain(expression, schema) or bind_any(expression, schema)
+
+
+def bind_any(expression: Expression, schema: pa.Schema) -> Expression:
+    """Bind a predicate of any shape, like :func:`bind_predicate`."""
     bound = _Binding(schema).boolean(expression)
     return simplify(bound, compute)
 

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from lancetable.format.arrays import numbers
+
 LONG = 1000
 """Lists with fewer constants are left to the parser."""
 
@@ -73,11 +75,11 @@ def plain_list(text: str, start: int) -> Found | None:
 
 
 def _integers(text: str) -> pa.Array:
-    return pa.array(np.array([int(item) for item in text.split(",")], np.int64))
+    return numbers(np.array(list(map(int, text.split(","))), np.int64))
 
 
 def _decimals(text: str) -> pa.Array:
-    return pa.array(np.array([float(item) for item in text.split(",")], np.float64))
+    return numbers(np.array(list(map(float, text.split(","))), np.float64))
 
 
 def _strings(text: str) -> pa.Array:
