@@ -100,13 +100,20 @@ class SegmentFiles:
             )
         ]
 
+    def find(self, key: object) -> Any:  # noqa: ANN401 - what was kept under the key
+        """Return what was made of the files before and is still kept; None otherwise."""
+        return PAGES.get((self._place, key))
+
+    def keep(self, key: object, value: object, size: int) -> None:
+        """Keep what was made of the files, of which it takes some bytes to hold it."""
+        PAGES.put((self._place, key), value, size)
+
     def kept(self, key: object, make: Callable[[], tuple[T, int]]) -> T:
         """Return what was made of the files before, or make it; with it comes its size."""
-        whole = (self._place, key)
-        found: T | None = PAGES.get(whole)
+        found: T | None = self.find(key)
         if found is None:
             found, size = make()
-            PAGES.put(whole, found, size)
+            self.keep(key, found, size)
         return found
 
     def page(self, name: str, columns: tuple[str, ...], rows: range) -> list[pa.Array]:

@@ -188,26 +188,37 @@ def wanted_of(part: Expression, type_: pa.DataType) -> Wanted | None:
 
 
 def _compared(op: Comparison, scalar: pa.Scalar) -> Wanted | None:
-    values = _keys(pa.repeat(scalar, 1))
-    if values is None or op in {Comparison.NE, Comparison.DISTINCT}:
+    key = None if op in {Comparison.NE, Comparison.DISTINCT} else _key(scalar)
+    if key is None:
         return None
-    key, after = _first_two(values)
-    if op is Comparison.GT:
-        return Points(Numbers(np.empty(0, np.int64))) if after is None else Span(after, None)
-    spans = {
-        Comparison.LT: Span(None, key),
-        Comparison.LE: Span(None, after),
-        Comparison.GE: Span(key, None),
-    }
-    return spans.get(op) or Points(values)
+    after = key + b"\0" if isinstance(key, bytes) else _next(key, scalar.type)
+    match op:
+        case Comparison.LT:
+            return Span(None, key)
+        case Comparison.LE:
+            return Span(None, after)
+        case Comparison.GT:
+            return Points(Numbers(np.empty(0, np.int64))) if after is None else Span(after, None)
+        case _:
+            return Span(key, None if op is Comparison.GE else after)
 
 
-def _first_two(values: Keys) -> tuple[Key, Key | None]:
-    """Return the first of some values, and what comes next in order; None behind the largest."""
-    if isinstance(values, Texts):
-        return values[0], values[0] + b"\0"
-    key = int(values.values[0])
-    return key, key + 1 if key < np.iinfo(values.values.dtype).max else None
+def _key(scalar: pa.Scalar) -> Key | None:
+    """Return a constant as it is compared; None for other types."""
+    type_ = scalar.type
+    if pt.is_integer(type_):
+        key: int = scalar.as_py()
+        return key
+    keys = _keys(pa.repeat(scalar, 1))
+    if keys is None:
+        return None
+    return keys[0] if isinstance(keys, Texts) else int(keys.values[0])
+
+
+def _next(key: int, type_: pa.DataType) -> int | None:
+    """Return what comes next in order; None behind the largest number of a type."""
+    bits = type_.bit_width - (0 if pt.is_unsigned_integer(type_) else 1)
+    return key + 1 if key < (1 << bits) - 1 else None
 
 
 def _shared(spans: Sequence[Span]) -> Span:

@@ -30,7 +30,6 @@ from lancetable.expression import (
     Not,
     Opaque,
     Or,
-    columns,
     walk,
 )
 from lancetable.format.manifest import IndexSegment
@@ -114,8 +113,8 @@ class Indices:
         """Yield answers to operands, those on one column together: they may make a range."""
         groups: dict[object, list[int]] = {}
         for number, one in enumerate(part.operands):
-            paths = columns(one)
-            key = next(iter(paths)) if len(paths) == 1 else number
+            paths = _paths(one)
+            key = paths.pop() if len(paths) == 1 else number
             groups.setdefault(key, []).append(number)
         if len(groups) == 1:
             groups = {number: [number] for number in range(len(part.operands))}
@@ -126,10 +125,8 @@ class Indices:
                 yield answer, tuple(numbers)
 
     def _leaf(self, part: Expression) -> Leaf | None:
-        paths = columns(part)
-        if len(paths) != 1 or any(isinstance(node, Opaque) for node in walk(part)):
-            return None
-        field = _field(self.snapshot.manifest.schema, next(iter(paths)))
+        paths = _paths(part)
+        field = _field(self.snapshot.manifest.schema, paths.pop()) if len(paths) == 1 else None
         if field is None:
             return None
         usable = self.by_field.get(field.id)
@@ -234,6 +231,14 @@ def _opposite(part: Expression) -> Expression | None:
             return call if scalar.is_valid else None
         case _:
             return None
+
+
+def _paths(part: Expression) -> set[tuple[str, ...]]:
+    """Return the columns that a part reads; none when Arrow evaluates some of it."""
+    nodes = list(walk(part))
+    if any(isinstance(node, Opaque) for node in nodes):
+        return set()
+    return {node.path for node in nodes if isinstance(node, Column)}
 
 
 def _field(schema: Schema, path: tuple[str, ...]) -> Field | None:

@@ -32,6 +32,7 @@ from lancetable.index import sorting
 from lancetable.index.base import VALUE, Numbers, Sink, Source, matching
 from lancetable.index.files import SegmentFiles
 from lancetable.index.grouping import set_batches
+from lancetable.index.kept_sets import KeptSets
 from lancetable.index.row_map import decode_row_map
 from lancetable.index.scalar.types import refuses_lists, refuses_values
 from lancetable.index.sorting import Pairs, Stream
@@ -55,6 +56,7 @@ class BitmapSegment:
     def __init__(self, files: SegmentFiles) -> None:
         self._files = files
         (self._keys,) = files.read(FILE, ("keys",))
+        self._sets = KeptSets(files, FILE, "bitmaps", _row_set)
 
     def covered(self, fragments: frozenset[int]) -> frozenset[int]:
         """Return the fragments that the segment describes: all that it names."""
@@ -68,13 +70,16 @@ class BitmapSegment:
 
     def _rows_of(self, keys: Mask) -> RowSet | None:
         found = RowSet.from_addresses(np.empty(0, np.uint64))
-        (sets,) = self._files.read(FILE, ("bitmaps",), np.flatnonzero(keys))
-        for one in sets.to_pylist():
-            rows = decode_row_map(one or b"")
+        for rows in self._sets.of(np.flatnonzero(keys).tolist()):
             if rows is None:
                 return None
-            found |= RowSet.from_addresses(rows)
+            found |= rows
         return found
+
+
+def _row_set(data: bytes) -> RowSet | None:
+    rows = decode_row_map(data)
+    return None if rows is None else RowSet.from_addresses(rows)
 
 
 class LabelListSegment(BitmapSegment):

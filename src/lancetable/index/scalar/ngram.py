@@ -27,12 +27,16 @@ from lancetable.index import sorting
 from lancetable.index.base import Numbers, Sink, Source
 from lancetable.index.files import SegmentFiles
 from lancetable.index.grouping import set_batches
+from lancetable.index.kept_sets import KeptSets
 from lancetable.index.sorting import Pairs, Stream
 from lancetable.index.specs import NGram, Spec
 
 FILE = "ngram_postings.lance"
 MOST_TOKENS = 12
 """More tokens of a text are not looked up: every row is compared with the text anyway."""
+
+FEW_ROWS = 16
+"""So few rows are compared at once, without looking up more tokens."""
 
 _PLAIN_REGEX = re.compile(r"[^|()\\]*")
 _CLASS = re.compile(r"\[\^?\]?[^\[\]]*\]")
@@ -59,7 +63,7 @@ class NGramSegment:
     """An opened segment: tokens are in memory, rows are read when they are needed."""
 
     def __init__(self, files: SegmentFiles) -> None:
-        self._files = files
+        self._sets = KeptSets(files, FILE, "posting_list", _row_set)
         (tokens,) = files.read(FILE, ("tokens",))
         if tokens.null_count:
             raise CorruptError("a token of an ngram index is null")
@@ -78,21 +82,23 @@ class NGramSegment:
         if not len(wanted):
             return None
         places = np.searchsorted(self._tokens, wanted)
-        rows = np.empty(0, np.uint64)
-        if (self._tokens[np.minimum(places, len(self._tokens) - 1)] == wanted).all():
-            rows = self._with_all(places)
-        return RowSet.from_addresses(rows, is_exact=False)
+        if not (self._tokens[np.minimum(places, len(self._tokens) - 1)] == wanted).all():
+            return RowSet.from_addresses(np.empty(0, np.uint64), is_exact=False)
+        return self._with_all(places.tolist())
 
-    def _with_all(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Return the rows of all of some tokens, read in ascending order of their sizes."""
-        (lists,) = self._files.read(FILE, ("posting_list",), places)
-        found: npt.NDArray[np.uint64] | None = None
-        for one in sorted((each.as_py() or b"" for each in lists), key=len):
-            rows = decode_treemap(one, most=1 << OFFSET_BITS)
-            found = rows if found is None else np.intersect1d(found, rows, assume_unique=True)
-            if not len(found):
+    def _with_all(self, places: Sequence[int]) -> RowSet:
+        """Return the rows of all of some tokens, and perhaps a few others."""
+        sets = sorted((rows for rows in self._sets.of(places) if rows is not None), key=len)
+        found = sets[0]
+        for rows in sets[1:]:
+            if len(found) <= FEW_ROWS:
                 break
-        return np.empty(0, np.uint64) if found is None else found
+            found &= rows
+        return found.at_most()
+
+
+def _row_set(data: bytes) -> RowSet:
+    return RowSet.from_addresses(decode_treemap(data, most=1 << OFFSET_BITS))
 
 
 class NGramKind:
