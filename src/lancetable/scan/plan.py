@@ -26,9 +26,8 @@ from lancetable.scan.columns import (
     result_schema,
     stored_for,
 )
-from lancetable.scan.filters.compare import Tested, column_tests
-from lancetable.scan.filters.single_column import Lone, lone_predicates
 from lancetable.scan.nulls import has_required
+from lancetable.scan.predicate import Predicate, predicate_of
 from lancetable.scan.request import ScanRequest
 from lancetable.scan.row_size import fixed_row_bytes, is_fixed_width
 
@@ -45,6 +44,19 @@ class Source(NamedTuple):
     expression: Expression | None
 
 
+class Survivors(NamedTuple):
+    """What is read of the rows that pass tests made while columns are decoded."""
+
+    projection: Projection
+    slots: tuple[int, ...]
+    """The slots of the plan that its columns are for."""
+
+    gather_below: float
+
+
+NO_SURVIVORS = Survivors(Projection(()), (), 0.0)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ScanPlan:
     """What each fragment must give, and how the result is made of it.
@@ -54,15 +66,13 @@ class ScanPlan:
 
     schema: pa.Schema
     types: tuple[pa.DataType, ...]
-    where: Expression | None
-    lone: tuple[Lone, ...] | None
-    """What the predicate asks of each early column alone; None when it does not come apart."""
-
+    predicate: Predicate | None
     early: Projection
     late: Projection
-    tested: Tested | None
-    """Comparisons that are made while columns are decoded; None when the predicate has none."""
+    alone: Mapping[str, Projection]
+    """Each stored column of the predicate by itself."""
 
+    survivors: Survivors
     gather_below: float
     """When a smaller part of the rows passes, the late columns are fetched row by row."""
 
@@ -93,6 +103,16 @@ class ScanPlan:
 
     limit: int | None
     offset: int
+
+    @property
+    def where(self) -> Expression | None:
+        """The bound predicate."""
+        return None if self.predicate is None else self.predicate.expression
+
+    def asking(self, where: Expression, schema: pa.Schema) -> "ScanPlan":
+        """Return the plan of the same scan with another predicate on the same columns."""
+        predicate = predicate_of(where, self.early, self.alone, schema)
+        return replace(self, predicate=predicate)
 
     @property
     def early_names(self) -> tuple[str, ...]:
@@ -128,30 +148,33 @@ def plan_bound(
     wanted = [item.stored for item in outputs if item.stored is not None] + shared
     late = _missing(wanted, early)
     after = _projection(late)
-    names = tuple(_name(stored) for stored in (*early, *late))
+    names = tuple([_name(stored) for stored in (*early, *late)])
     slots = {key_of(stored): number for number, stored in enumerate([*early, *late])}
-    sources = tuple(_source(output, slots) for output in outputs)
+    sources = tuple([_source(output, slots) for output in outputs])
     if request.blobs == "bytes":
         outputs = [_with_payloads(output) for output in outputs]
     final = result_schema(schema, outputs)
-    used = frozenset(slots[key_of(stored)] for stored in wanted)
+    used = frozenset([slots[key_of(stored)] for stored in wanted])
+    before = _projection(early)
+    alone = {field.name: Projection([field]) for field in before.fields}
+    predicate = None if where is None else predicate_of(where, before, alone, binding())
     return ScanPlan(
         schema=final,
         types=tuple(final.types),
-        where=where,
-        lone=None if where is None else lone_predicates(where, names[: len(early)]),
-        early=_projection(early),
+        predicate=predicate,
+        early=before,
         late=after,
-        tested=None if where is None else _tested(binding(), where, [*early, *late], used),
+        alone=alone,
+        survivors=NO_SURVIVORS if where is None else _survivors([*early, *late], used),
         gather_below=_gather_below(after),
         late_bytes=int(fixed_row_bytes((after,))),
         names=names,
         sources=sources,
-        expression_slots=tuple((_name(stored), slots[key_of(stored)]) for stored in shared),
+        expression_slots=tuple([(_name(stored), slots[key_of(stored)]) for stored in shared]),
         used=used,
-        required=tuple(number for number, field in enumerate(final) if has_required(field)),
+        required=tuple([number for number, field in enumerate(final) if has_required(field)]),
         extended=tuple(
-            number for number, field in enumerate(final) if _holds_extension(field.type)
+            [number for number, field in enumerate(final) if _holds_extension(field.type)]
         ),
         is_plain=_is_plain(sources, len(slots)),
         blobs=_blob_slots([*early, *late]) if request.blobs == "bytes" else (),
@@ -164,18 +187,12 @@ def _gather_below(projection: Projection) -> float:
     return GATHER_FIXED_BELOW if is_fixed_width(projection) else GATHER_BELOW
 
 
-def _tested(
-    schema: pa.Schema, where: Expression, columns: Sequence[Stored], used: frozenset[int]
-) -> Tested | None:
-    """Plan to compare while columns are decoded; the rows that pass are then read at once."""
-    fields = [stored for stored in columns if not isinstance(stored, str)]
-    tests, rest = column_tests(where, fields, schema)
-    if not tests:
-        return None
+def _survivors(columns: Sequence[Stored], used: frozenset[int]) -> Survivors:
     # A projection reads its fields first, then its system columns.
-    slots = sorted(used, key=lambda slot: (isinstance(columns[slot], str), slot))
-    survivors = _projection([columns[slot] for slot in slots])
-    return Tested(tests, rest, survivors, tuple(slots), _gather_below(survivors))
+    slots = [slot for slot in range(len(columns)) if slot in used]
+    slots.sort(key=[isinstance(column, str) for column in columns].__getitem__)
+    projection = _projection([columns[slot] for slot in slots])
+    return Survivors(projection, tuple(slots), _gather_below(projection))
 
 
 def _missing(wanted: Sequence[Stored], at_hand: Sequence[Stored]) -> list[Stored]:
@@ -183,9 +200,12 @@ def _missing(wanted: Sequence[Stored], at_hand: Sequence[Stored]) -> list[Stored
     known = {key_of(stored) for stored in at_hand}
     found: dict[Key, Stored] = {}
     for stored in wanted:
-        if key_of(stored) not in known:
-            found[key_of(stored)] = stored
-    return sorted(found.values(), key=lambda stored: isinstance(stored, str))
+        key = key_of(stored)
+        if key not in known:
+            found[key] = stored
+    every = list(found.values())
+    system = [stored for stored in every if isinstance(stored, str)]
+    return [stored for stored in every if not isinstance(stored, str)] + system if system else every
 
 
 def _projection(columns: Sequence[Stored]) -> Projection:
@@ -230,9 +250,7 @@ def _with_payloads(output: Output) -> Output:
 
 
 def _is_plain(sources: Sequence[Source], slots: int) -> bool:
-    return len(sources) == slots and all(
-        source == Source(number, 0, None) for number, source in enumerate(sources)
-    )
+    return list(sources) == [Source(number, 0, None) for number in range(slots)]
 
 
 def _holds_extension(type_: pa.DataType) -> bool:

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from lancetable.expression import Call, Expression, In, Literal, Opaque, bind_predicate, walk
+from lancetable.expression import (
+    Call,
+    Expression,
+    In,
+    Literal,
+    Opaque,
+    bind_predicate,
+    columns,
+    walk,
+)
 from lancetable.format.schema.model import Schema
 from lancetable.scan.columns import binding_schema
 from lancetable.scan.plan import ScanPlan, plan_bound
@@ -58,11 +67,29 @@ class Plans:
             SchemaError: a column is unknown or asked for twice.
             ExpressionError: an expression does not fit the columns.
         """
-        return self._planned(request, request.where, is_bound=False)
+        return self.narrowed(request, None if request.where is None else self.bound(request.where))
 
     def narrowed(self, request: ScanRequest, where: Expression | None) -> ScanPlan:
-        """Return the plan of a request with a bound predicate in place of its own."""
-        return self._planned(request, where, is_bound=True)
+        """Return the plan of a request with a bound predicate in place of its own.
+
+        Plans for other predicates on the same columns differ in little, so one of them is kept.
+        """
+        if request.expressions is not None:
+            return plan_bound(self.schema, request, where, self._binding_schema)
+        read = None if where is None else frozenset(columns(where))
+        system = (bool(request.with_row_id), bool(request.with_row_address))
+        key = (request.columns, read, system, request.blobs)
+        found = self._kept.get(key)
+        if found is None:
+            whole = replace(request, limit=None, offset=0)
+            found = plan_bound(self.schema, whole, where, self._binding_schema)
+            _keep(self._kept, key, found)
+        elif where is not None and found.where is not where:
+            found = found.asking(where, self._binding_schema())
+            self._kept[key] = found
+        if request.limit is None and not request.offset:
+            return found
+        return replace(found, limit=request.limit, offset=request.offset)
 
     def taker(self, plan: ScanPlan, readers: "Readers") -> "Taker":
         """Return what takes single rows by a plan; the last one is kept."""
@@ -71,26 +98,6 @@ class Plans:
 
             self._taker = plan, readers, Taker(plan, readers)
         return self._taker[2]
-
-    def _planned(
-        self, request: ScanRequest, where: Expression | None, *, is_bound: bool
-    ) -> ScanPlan:
-        if request.expressions is not None or (where is not None and not _is_reusable(where)):
-            return self._new(request, where, is_bound=is_bound)
-        system = (bool(request.with_row_id), bool(request.with_row_address))
-        key = (request.columns, where, where is None or is_bound, system, request.blobs)
-        found = self._kept.get(key)
-        if found is None:
-            found = self._new(replace(request, limit=None, offset=0), where, is_bound=is_bound)
-            _keep(self._kept, key, found)
-        if request.limit is None and not request.offset:
-            return found
-        return replace(found, limit=request.limit, offset=request.offset)
-
-    def _new(self, request: ScanRequest, where: Expression | None, *, is_bound: bool) -> ScanPlan:
-        if where is not None and not is_bound:
-            where = self.bound(where)
-        return plan_bound(self.schema, request, where, self._binding_schema)
 
     def _binding_schema(self) -> pa.Schema:
         if self._names is None:

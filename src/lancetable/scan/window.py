@@ -27,7 +27,7 @@ from lancetable.fragment.select import (
     keep_coded,
     rows_of,
 )
-from lancetable.scan.filters.codes import coded_filter
+from lancetable.scan.coded_filter import coded_filter
 from lancetable.scan.plan import ScanPlan, Window, windows
 from lancetable.scan.request import DEFAULTS
 from lancetable.scan.result import Piece, finish, mask_of
@@ -118,33 +118,34 @@ def _rows(reader: FragmentReader, columns: Columns, window: Window) -> int:
 
 def _tested(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[Mask, int] | None:
     """Return which rows pass, and how many, without columns in memory; None when that cannot be."""
-    tested = plan.tested
-    if tested is None:
+    predicate = plan.predicate
+    if predicate is None or not predicate.tests:
         return None
-    quick = reader.match(tested.columns, window.start, window.stop)
-    if quick is None or tested.rest is None or not quick[1]:
+    quick = reader.match(predicate.tests, window.start, window.stop)
+    if quick is None or predicate.rest is None or not quick[1]:
         return quick
     mask, found = quick
     if found >= plan.gather_below * len(mask):
         return None
     early = reader.read(plan.early, reader.chosen_offsets(window.start, window.stop, mask))
-    passed = mask_of(tested.rest, plan.early_names, early, found)
+    passed = mask_of(predicate.rest, plan.early_names, early, found)
     mask[np.flatnonzero(mask)[~passed]] = False
     return mask, int(np.count_nonzero(passed))
 
 
 def _early(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[CodedColumns, Mask]:
     """Return the columns of the predicate, and which of their rows pass."""
-    if plan.where is None:
+    predicate = plan.predicate
+    if predicate is None:
         raise AssertionError("a plan without a predicate has no early columns")
-    if plan.lone is not None:
-        coded = reader.read_coded(plan.early, window.start, window.stop)
-        found = None if coded is None else coded_filter(plan.lone, plan.early_names, coded)
+    coded = reader.read_coded(plan.early, window.start, window.stop)
+    if coded is not None and predicate.lone is not None:
+        found = coded_filter(predicate.lone, plan.early_names, coded)
         if found is not None:
             return found
     columns = reader.read_live(plan.early, window.start, window.stop)
     rows = _rows(reader, columns, window)
-    return [*columns], mask_of(plan.where, plan.early_names, columns, rows)
+    return [*columns], mask_of(predicate.expression, plan.early_names, columns, rows)
 
 
 def _named(plan: ScanPlan, reader: FragmentReader, offsets: Offsets) -> tuple[int, Columns]:
@@ -167,12 +168,12 @@ def _passing(plan: ScanPlan, reader: FragmentReader, offsets: Offsets) -> tuple[
 
 def _filtered(plan: ScanPlan, reader: FragmentReader, window: Window) -> tuple[int, Columns]:
     quick = _tested(plan, reader, window)
-    if quick is not None and plan.tested is not None:
+    if quick is not None:
         columns: Columns = [[] for _ in plan.names]
         if quick[1]:
-            chosen = _Chosen(window, *quick)
-            found = _survivors(plan.tested.survivors, plan.tested.gather_below, reader, chosen)
-            for slot, column in zip(plan.tested.slots, found, strict=True):
+            projection, slots, gather_below = plan.survivors
+            found = _survivors(projection, gather_below, reader, _Chosen(window, *quick))
+            for slot, column in zip(slots, found, strict=True):
                 columns[slot] = column
         return quick[1], columns
     early, mask = _early(plan, reader, window)

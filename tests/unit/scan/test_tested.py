@@ -94,9 +94,8 @@ def test_rows_that_pass(table: lt.Table, where: str) -> None:
 
 def leading(where: str) -> tuple[list[str], object]:
     made = plan(schema_from_arrow(rows(0).schema), ScanRequest(where=parse(where)))
-    if made.tested is None:
-        return [], made.where
-    return [one.column.fields[0].name for one in made.tested.columns], made.tested.rest
+    assert made.predicate is not None
+    return [one.column.fields[0].name for one in made.predicate.tests], made.predicate.rest
 
 
 def test_comparisons_that_stand_first_are_made_while_decoding() -> None:

@@ -13,7 +13,7 @@ from lancetable.errors import ExpressionError
 from lancetable.expression import Expression, evaluate_mask
 from lancetable.file.read.codes import CodedChunk
 from lancetable.fragment.select import CodedColumns, Mask, rows_in
-from lancetable.scan.filters.single_column import Lone
+from lancetable.scan.predicate import Lone
 
 
 def coded_filter(

@@ -1,1 +1,0 @@
-"""Ways to select the rows of a window that match a predicate."""
