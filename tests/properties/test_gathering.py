@@ -123,8 +123,8 @@ def test_pages_are_really_gathered(tmp_path: Path) -> None:
     codes = {
         field.name: {
             Values(record.kind)
-            for card in opened.cards(field) or ()
-            for record in card.records
+            for made in opened.records(field) or ()
+            for record in made.records
             if record.kind != Values.UNOPENED
         }
         for field in opened.schema.fields

@@ -88,7 +88,7 @@ def column_owners(field: Field, version: FileVersion) -> Iterator[Field]:
             yield from column_owners(child, version)
 
 
-class Sight(NamedTuple):
+class LeafInfo(NamedTuple):
     """The properties of a leaf known before any file is opened; packed structs have no kind yet."""
 
     leaf: Leaf
@@ -111,10 +111,10 @@ class LeafPlan(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def sights_of(field: Field) -> list[Sight]:
+def leaf_infos(field: Field) -> list[LeafInfo]:
     """Return the leaves of a field in depth-first order."""
     paths = _paths(field, ())
-    return [_sight(leaf, path) for leaf, path in zip(leaves_of(field), paths, strict=True)]
+    return [_leaf_info(leaf, path) for leaf, path in zip(leaves_of(field), paths, strict=True)]
 
 
 def _paths(field: Field, above: tuple[bool, ...]) -> Iterator[tuple[bool, ...]]:
@@ -127,15 +127,15 @@ def _paths(field: Field, above: tuple[bool, ...]) -> Iterator[tuple[bool, ...]]:
         yield from _paths(child, (is_list, *above))
 
 
-def _sight(leaf: Leaf, path: tuple[bool, ...]) -> Sight:
+def _leaf_info(leaf: Leaf, path: tuple[bool, ...]) -> LeafInfo:
     field = leaf.field
     if field.is_json:
-        return Sight(leaf, kind_of(pa.large_binary()), is_simple=False)
+        return LeafInfo(leaf, kind_of(pa.large_binary()), is_simple=False)
     if field.is_packed and not field.is_blob:
-        return Sight(leaf, None, is_simple=False)
+        return LeafInfo(leaf, None, is_simple=False)
     kind = kind_of(arrow_type(field))
     is_whole = leaf.factor == 1 and not leaf.widths and not field.is_blob
-    return Sight(
+    return LeafInfo(
         leaf,
         kind,
         is_simple=leaf.depth == 0 and not field.is_blob,

@@ -28,7 +28,7 @@ from lancetable.store import MemoryFile, mapped_file
 Gathered: TypeAlias = Sequence[pa.Array | None]
 """The columns of a projection's fields; None for those that must be read another way."""
 
-_Sight: TypeAlias = tuple[OpenFragment, Sequence[FileFields]]
+_Wanted: TypeAlias = tuple[OpenFragment, Sequence[FileFields]]
 """A fragment, and what is read of its files."""
 
 FEW_ROWS = 256
@@ -195,31 +195,31 @@ class TableGather:
                 filled = _Filled(self._library, self.projection, self._starts)
                 wanted = [*positions]
                 self._filled = filled
-            found = [self._sight(position) for position in wanted]
+            found = [self._wanted(position) for position in wanted]
             # The metadata of all files is asked for before the first of them is waited for.
             for opened, reads in found if len(found) > 1 else ():
                 for read in reads:
                     opened.data_files.ask(opened.files[read.file])
             numbers = {field: number for number, field in enumerate(filled.slots.fields)}
-            for position, sight in zip(wanted, found, strict=True):
-                _fill_one(filled, numbers, position, sight)
+            for position, one in zip(wanted, found, strict=True):
+                _fill_one(filled, numbers, position, one)
             return filled
 
-    def _sight(self, position: int) -> _Sight:
+    def _wanted(self, position: int) -> _Wanted:
         opened = self._opened(position)
         return opened, self.projection.plan(opened.files).reads
 
 
-def _fill_one(filled: _Filled, numbers: dict[Field, int], position: int, sight: _Sight) -> None:
-    opened, reads = sight
+def _fill_one(filled: _Filled, numbers: dict[Field, int], position: int, wanted: _Wanted) -> None:
+    opened, reads = wanted
     for read in reads:
         reader = opened.file(read.file)
         if not isinstance(reader, FileReader):
             continue
         for field in read.fields:
-            cards = reader.cards(field) if field in numbers else None
-            if cards is not None:
-                filled.slots.fill(position, numbers[field], cards)
+            records = reader.records(field) if field in numbers else None
+            if records is not None:
+                filled.slots.fill(position, numbers[field], records)
         filled.kept.append(reader)
         mapped = mapped_file(reader.file)
         if mapped is not None:

@@ -19,7 +19,7 @@ from lancetable.commit.options import DEFAULT_COMMIT, CommitOptions
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import MapUpdate, UpdateBases, UpdateConfig
 from lancetable.errors import InputError, SchemaError
-from lancetable.format.encoding.build.field_options import knobs_of
+from lancetable.format.encoding.build.field_options import options_of
 from lancetable.format.manifest import BasePath
 from lancetable.format.schema.model import (
     BLOB_KEY,
@@ -69,7 +69,7 @@ def field_update(
         update = map_update(entries, replace=replace)
         after = field._replace(metadata=updated(field.metadata, update))
         _refuse_other_storage(path, field, after)
-        knobs_of(after, above[0] if above else after)
+        options_of(after, above[0] if above else after)
         updates[field.id] = update
     return UpdateConfig(field_metadata=updates)
 

@@ -46,7 +46,7 @@ def share_object(source: Store, path: str, target: Store, to: str) -> None:
         StoreError: a store failed; nothing stays behind.
     """
     if isinstance(source, LocalStore) and isinstance(target, LocalStore):
-        full = target.full(to, anew=True)
+        full = target.full(to, for_writing=True)
         try:
             os.makedirs(full.rpartition("/")[0], exist_ok=True)  # noqa: PTH103
             given = source.full(path)
@@ -79,7 +79,7 @@ def remove_if_empty(store: Store, folder: str) -> None:
     local = _local(store)
     if local is not None:
         with contextlib.suppress(OSError, InputError):
-            os.rmdir(local.full(folder, anew=True))  # noqa: PTH106 - no Path is at hand
+            os.rmdir(local.full(folder, for_writing=True))  # noqa: PTH106 - no Path is at hand
 
 
 def _local(store: Store) -> LocalStore | None:

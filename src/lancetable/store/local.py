@@ -72,14 +72,14 @@ class LocalStore:
         self._confined = confined or Confined(root)
         self._reads = reads
 
-    def full(self, path: str, *, anew: bool = False) -> str:
-        """Return the path of a file in the file system; ``anew`` for writing and removing.
+    def full(self, path: str, *, for_writing: bool = False) -> str:
+        """Return the path of a file in the file system; ``for_writing`` for writing and removing.
 
         Raises:
             InputError: its folder is reached through a link to a place that is not allowed.
         """
         folder = path.rpartition("/")[0]
-        if anew or folder not in self._confined.passed:
+        if for_writing or folder not in self._confined.passed:
             self._confined.check(folder)
         return f"{self.root}/{path}" if path else self.root
 
@@ -187,12 +187,12 @@ class LocalStore:
 
     def create(self, path: str) -> WritableFile:
         """Start a new file, making its folder if needed."""
-        full = self.full(path, anew=True)
+        full = self.full(path, for_writing=True)
         return LocalFile(full, create_new(full), is_durable=self._is_durable)
 
     def put(self, path: str, content: bytes) -> None:
         """Write a temporary file and rename it."""
-        full = self.full(path, anew=True)
+        full = self.full(path, for_writing=True)
         staged = self._stage(full, content)
         try:
             os.replace(staged, full)  # noqa: PTH105 - a Path costs more than the call
@@ -207,7 +207,7 @@ class LocalStore:
         Renaming a new file over an old one makes some file systems wait for the disk, which takes
         longer than the rest of a small commit.
         """
-        full = self.full(path, anew=True)
+        full = self.full(path, for_writing=True)
         try:
             descriptor = os.open(full, os.O_WRONLY | os.O_CREAT | SAFELY, 0o666)
             try:
@@ -227,7 +227,7 @@ class LocalStore:
 
     def put_if_absent(self, path: str, content: bytes) -> None:
         """Write an unnamed or temporary file and link it to the name in one step."""
-        full = self.full(path, anew=True)
+        full = self.full(path, for_writing=True)
         if os.path.lexists(full):
             # Most losers of a race are detected here, before a file is written for nothing.
             raise taken(full)
@@ -264,7 +264,7 @@ class LocalStore:
 
     def delete(self, path: str) -> None:
         """Remove a file."""
-        full = self.full(path, anew=True)
+        full = self.full(path, for_writing=True)
         try:
             os.unlink(full)  # noqa: PTH108
         except (FileNotFoundError, NotADirectoryError):

@@ -11,7 +11,7 @@ from lancetable.format.encoding.build import choose
 from lancetable.format.encoding.build.blocks import VariableValues, bool_bits
 from lancetable.format.encoding.build.choose import MOST_LEVELS, is_crowded, split_rows
 from lancetable.format.encoding.build.compress import TextCoder
-from lancetable.format.encoding.build.field_options import Knobs
+from lancetable.format.encoding.build.field_options import FieldOptions
 from lancetable.format.encoding.build.shred import Shredded, shred
 from lancetable.format.encoding.build.values import (
     ChunkedValues,
@@ -41,9 +41,9 @@ def shredded(array: pa.Array) -> Shredded:
     return next(shred(field, array))
 
 
-def described(array: pa.Array, grammar: choose.Grammar, **knobs: Any) -> list[str]:
+def described(array: pa.Array, grammar: choose.Grammar, **options: Any) -> list[str]:
     """Return how the pages of an array are encoded."""
-    choice = choose.Choice(Knobs(**knobs), grammar, TextCoder())
+    choice = choose.Choice(FieldOptions(**options), grammar, TextCoder())
     pages = choose.build_pages(shredded(array), len(array), choice)
     return [str(decode_layout(page.description)) for page in pages]
 

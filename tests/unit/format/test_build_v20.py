@@ -8,7 +8,7 @@ import pytest
 from lancetable.errors import InputError
 from lancetable.format.encoding.build.blocks import PageDraft
 from lancetable.format.encoding.build.compress import TextCoder
-from lancetable.format.encoding.build.field_options import Knobs
+from lancetable.format.encoding.build.field_options import FieldOptions
 from lancetable.format.encoding.v20.build import build_pages
 from lancetable.format.encoding.v20.codec import decode, encode
 from lancetable.format.encoding.v20.model import (
@@ -31,14 +31,16 @@ PACKED = {"lance-encoding:packed": "true"}
 NUMBERS = NoNulls(Flat(64, 0))
 
 
-def pages(array: pa.Array, metadata: dict[str, str] | None = None, **knobs: Any) -> list[PageDraft]:
+def pages(
+    array: pa.Array, metadata: dict[str, str] | None = None, **options: Any
+) -> list[PageDraft]:
     field = schema_from_arrow(pa.schema([pa.field("x", array.type, metadata=metadata)])).fields[0]
-    wish = (Knobs(**knobs), TextCoder())
-    return list(build_pages(field, array, lambda _, values: values, lambda _: wish))
+    wanted = (FieldOptions(**options), TextCoder())
+    return list(build_pages(field, array, lambda _, values: values, lambda _: wanted))
 
 
-def only(array: pa.Array, **knobs: Any) -> tuple[ArrayEncoding, list[bytes]]:
-    (page,) = pages(array, **knobs)
+def only(array: pa.Array, **options: Any) -> tuple[ArrayEncoding, list[bytes]]:
+    (page,) = pages(array, **options)
     assert page.rows == len(array)
     return decode(page.description), [buffer.tobytes() for buffer in page.buffers]
 

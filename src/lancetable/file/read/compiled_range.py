@@ -11,51 +11,51 @@ from functools import cached_property
 import pyarrow as pa
 
 from lancetable.file.leaf_info import LeafPlan
-from lancetable.file.read.compiled_rows import FieldCards, LeafCards, OpenPages
+from lancetable.file.read.compiled_rows import FieldRecords, LeafRecords, OpenPages
 from lancetable.format.encoding.assemble import assemble
 from lancetable.format.encoding.compiled_range import (
     Records,
     Tests,
+    is_compiled,
     is_plain,
-    is_stretch,
-    match_stretch,
+    match_range,
     read_lists,
-    read_stretch,
+    read_range,
 )
 from lancetable.format.encoding.repdef import Layers, Mask, any_layers
 from lancetable.format.schema.model import Field
 from lancetable.store import ReadableFile
 
 
-class Stretch:
+class CompiledRange:
     """One column of plain values in one file."""
 
-    __slots__ = ("_has_levels", "_is_ready", "_plan", "cards", "records")
+    __slots__ = ("_has_levels", "_is_ready", "_plan", "leaf", "records")
 
-    def __init__(self, plan: LeafPlan, cards: LeafCards) -> None:
-        self.cards = cards
-        self.records = Records(cards.records, ctypes.addressof(cards.records))
+    def __init__(self, plan: LeafPlan, leaf: LeafRecords) -> None:
+        self.leaf = leaf
+        self.records = Records(leaf.records, ctypes.addressof(leaf.records))
         self._plan = plan
-        self._is_ready = bytearray(len(cards.records))
+        self._is_ready = bytearray(len(leaf.records))
         self._has_levels = False
 
     def read(self, rows: range) -> pa.Array | None:
         """Return rows of the column."""
         if not self.opened(rows):
             return None
-        return read_stretch(self.records, rows, self._plan.kind, has_levels=self._has_levels)
+        return read_range(self.records, rows, self._plan.kind, has_levels=self._has_levels)
 
     def match(self, rows: range, tests: Tests) -> tuple[Mask, int] | None:
         """Return which rows pass tests of their values, and how many."""
-        return match_stretch(self.records, rows, tests) if self.opened(rows) else None
+        return match_range(self.records, rows, tests) if self.opened(rows) else None
 
     def opened(self, rows: range) -> bool:
         """Open the pages that hold rows; say whether all of them can be read this way."""
         column, ready = self._plan.column, self._is_ready
         for index in range(column.page_of(rows.start), column.page_of(rows.stop - 1) + 1):
             if not ready[index]:
-                self.cards.open(index)
-                record = self.cards.records[index]
+                self.leaf.open(index)
+                record = self.leaf.records[index]
                 if not is_plain(record):
                     return False
                 self._has_levels = self._has_levels or bool(record.def_kind)
@@ -63,13 +63,13 @@ class Stretch:
         return True
 
 
-class ListStretch(Stretch):
+class CompiledLists(CompiledRange):
     """One column of lists of plain values."""
 
     __slots__ = ("_field", "_layers")
 
-    def __init__(self, plan: LeafPlan, cards: LeafCards, field: Field, layers: Layers) -> None:
-        super().__init__(plan, cards)
+    def __init__(self, plan: LeafPlan, leaf: LeafRecords, field: Field, layers: Layers) -> None:
+        super().__init__(plan, leaf)
         self._field = field
         self._layers = layers
 
@@ -104,17 +104,17 @@ class OpenField:
         self._open_pages = open_pages
 
     @cached_property
-    def cards(self) -> FieldCards:
+    def records(self) -> FieldRecords:
         """The records of the pages, for a mapped file."""
-        return [LeafCards(plan, self._file, self._open_pages) for plan in self.plans]
+        return [LeafRecords(plan, self._file, self._open_pages) for plan in self.plans]
 
     @cached_property
-    def stretch(self) -> Stretch | None:
+    def compiled(self) -> CompiledRange | None:
         """What reads neighbouring rows of a mapped file; None for fields of other shapes."""
         plan = self.plans[0]
-        if len(self.plans) != 1 or plan.layers is None or not is_stretch(plan.kind):
+        if len(self.plans) != 1 or plan.layers is None or not is_compiled(plan.kind):
             return None
         if plan.is_simple:
-            return Stretch(plan, self.cards[0])
+            return CompiledRange(plan, self.records[0])
         is_list = plan.leaf.depth == 1 and plan.layers == any_layers((False, True))
-        return ListStretch(plan, self.cards[0], self.field, plan.layers) if is_list else None
+        return CompiledLists(plan, self.records[0], self.field, plan.layers) if is_list else None

@@ -16,7 +16,7 @@ import pyarrow as pa
 from lancetable.errors import LanceTableError
 from lancetable.file.drive import run
 from lancetable.file.error_context import DECODING_FAILURES
-from lancetable.file.leaf_info import LeafPlan, Sight, sights_of
+from lancetable.file.leaf_info import LeafInfo, LeafPlan, leaf_infos
 from lancetable.file.read.threads import free_threads
 from lancetable.format.encoding.assemble import LeafRun, assemble
 from lancetable.format.encoding.base import Integers, Page
@@ -33,7 +33,7 @@ from lancetable.format.encoding.gather import (
 from lancetable.format.encoding.kernels.addressing import Gather, Values
 from lancetable.format.encoding.kernels.records import PageRecord, SlotRecord
 from lancetable.format.encoding.layout import Layout, OpenPage
-from lancetable.format.encoding.page_records import card_of, full_layers
+from lancetable.format.encoding.page_records import full_layers, record_of
 from lancetable.format.limits import read_limits
 from lancetable.format.schema.model import Field
 from lancetable.store import ReadableFile, will_need
@@ -47,15 +47,15 @@ MOST_ASKED = 4 * 1024 * 1024
 _OPENING = threading.Lock()
 
 
-class LeafCards:
+class LeafRecords:
     """The records of a leaf's pages in one file, completed as pages are asked for."""
 
     __slots__ = ("_file", "_kept", "_open_pages", "_plan", "records")
 
     def __init__(self, plan: LeafPlan, file: ReadableFile, open_pages: OpenPages) -> None:
-        """Prepare to read; ``open_pages`` is shared with the file's reader, which holds the cards.
+        """Prepare to read; ``open_pages`` is shared with the file's reader, which holds these.
 
-        The cards do not hold the reader: a circle is freed late, and its file stays mapped.
+        They do not hold the reader: a circle is freed late, and its file stays mapped.
         """
         self._plan = plan
         self._file = file
@@ -84,17 +84,17 @@ class LeafCards:
         layers = self._plan.layers
         try:
             opened = opened_page(self._file, self._open_pages, self._plan.number, index, page)
-            card = run(self._file, card_of(page, opened, self._plan.kind))
+            made = run(self._file, record_of(page, opened, self._plan.kind))
             is_fit = full_layers(page.description.layers) == layers  # type: ignore[attr-defined]
         except (LanceTableError, *DECODING_FAILURES):
-            card, is_fit = None, False
-        if card is None or not is_fit:
+            made, is_fit = None, False
+        if made is None or not is_fit:
             record.kind = Values.UNREADABLE
             return
-        self._kept[index] = card.kept
+        self._kept[index] = made.kept
         # The code comes last: another thread may be looking.
-        kind, card.record.kind = card.record.kind, Values.UNOPENED
-        ctypes.pointer(record)[0] = card.record
+        kind, made.record.kind = made.record.kind, Values.UNOPENED
+        ctypes.pointer(record)[0] = made.record
         record.kind = kind
 
 
@@ -109,44 +109,44 @@ def opened_page(
     return opened
 
 
-FieldCards: TypeAlias = Sequence[LeafCards]
-"""The cards of all leaves of a field in one file."""
+FieldRecords: TypeAlias = Sequence[LeafRecords]
+"""The records of all leaves of a field in one file."""
 
 
 class GatherSlots:
     """Fields of several files: a slot for each file, filled when it is first needed."""
 
-    __slots__ = ("_cards", "_edges", "_library", "_plan", "_records", "_sights", "fields")
+    __slots__ = ("_edges", "_infos", "_leaf_records", "_library", "_plan", "_records", "fields")
 
     def __init__(self, library: Gather, fields: Sequence[Field], slots: int) -> None:
         self._library = library
         self.fields = [field for field in fields if is_gatherable(field)]
-        self._sights = [sights_of(field) for field in self.fields]
-        leaves = [sight.gather for sights in self._sights for sight in sights]
-        self._edges = list(accumulate(map(len, self._sights), initial=0))
+        self._infos = [leaf_infos(field) for field in self.fields]
+        leaves = [info.gather for infos in self._infos for info in infos]
+        self._edges = list(accumulate(map(len, self._infos), initial=0))
         self._records = [(SlotRecord * slots)() for _ in leaves]
         addresses = [ctypes.addressof(records) for records in self._records]
         known = [leaf for leaf in leaves if leaf is not None]
         self._plan = gather_plan(known, addresses, free_threads)
-        self._cards: dict[tuple[int, int], LeafCards] = {}
+        self._leaf_records: dict[tuple[int, int], LeafRecords] = {}
 
-    def fill(self, slot: int, number: int, cards: FieldCards) -> None:
+    def fill(self, slot: int, number: int, leaf_records: FieldRecords) -> None:
         """Say where a field is in the file of a slot."""
         first = self._edges[number]
-        for leaf, card in enumerate(cards, first):
-            self._cards[leaf, slot] = card
+        for leaf, made in enumerate(leaf_records, first):
+            self._leaf_records[leaf, slot] = made
             record = self._records[leaf][slot]
-            record.count = len(card.records)
-            record.pages = ctypes.addressof(card.records)
+            record.count = len(made.records)
+            record.pages = ctypes.addressof(made.records)
 
     def read(self, places: Places) -> list[pa.Array | None]:
         """Return for each field its rows; None for a field that must be read another way."""
         runs = gather(self._library, self._plan, places, self._open)
         found: list[pa.Array | None] = []
         first = 0
-        for field, sights in zip(self.fields, self._sights, strict=True):
-            last = first + len(sights)
-            found.append(_joined(field, sights, runs[first:last]))
+        for field, infos in zip(self.fields, self._infos, strict=True):
+            last = first + len(infos)
+            found.append(_joined(field, infos, runs[first:last]))
             first = last
         return found
 
@@ -162,9 +162,9 @@ class GatherSlots:
     def _open(self, missing: Sequence[Missing]) -> None:
         # All are asked for before the first is waited for.
         for leaf, slot, page in missing:
-            self._cards[leaf, slot].ask(page)
+            self._leaf_records[leaf, slot].ask(page)
         for leaf, slot, page in missing:
-            self._cards[leaf, slot].open(page)
+            self._leaf_records[leaf, slot].open(page)
 
 
 class FileGather:
@@ -180,18 +180,18 @@ class FileGather:
         library: Gather,
         fields: Sequence[Field],
         rows: Integers,
-        cards: Callable[[Field], FieldCards | None],
+        records: Callable[[Field], FieldRecords | None],
     ) -> Sequence[pa.Array | None]:
         """Return the rows of each field; None for a field that must be read another way.
 
-        ``cards`` is given each time: a file that held itself would stay mapped when it is let go.
+        ``records`` is given each time: a file that held itself would stay mapped when it is let go.
         """
         key = tuple(fields)
         slots = self._slots.get(key)
         if slots is None:
             slots = self._slots[key] = GatherSlots(library, fields, 1)
             for number, field in enumerate(slots.fields):
-                slots.fill(0, number, cards(field) or [])
+                slots.fill(0, number, records(field) or [])
         found = slots.read(places_of(rows))
         if len(found) == len(fields):
             return found
@@ -201,17 +201,17 @@ class FileGather:
 
 def is_gatherable(field: Field) -> bool:
     """Return whether the leaves of a field are of kinds that can be gathered."""
-    return all(sight.gather is not None for sight in sights_of(field))
+    return all(info.gather is not None for info in leaf_infos(field))
 
 
 def _joined(
-    field: Field, sights: Sequence[Sight], runs: Sequence[LeafRun | None]
+    field: Field, infos: Sequence[LeafInfo], runs: Sequence[LeafRun | None]
 ) -> pa.Array | None:
     leaves: dict[int, LeafRun] = {}
-    for sight, found in zip(sights, runs, strict=True):
+    for info, found in zip(infos, runs, strict=True):
         if found is None:
             return None
-        if sight.leaf.depth == 0:
+        if info.leaf.depth == 0:
             return found.array
-        leaves[sight.leaf.field.id] = found
+        leaves[info.leaf.field.id] = found
     return assemble(field, leaves)

@@ -15,10 +15,10 @@ from lancetable.file.codec import (
 )
 from lancetable.file.drive import drive, run
 from lancetable.file.error_context import Placed, explained
-from lancetable.file.leaf_info import LeafPlan, Sight, columns_by_walk, sights_of
+from lancetable.file.leaf_info import LeafInfo, LeafPlan, columns_by_walk, leaf_infos
 from lancetable.file.model import V2_0, FileVersion, Footer, PageInfo
 from lancetable.file.read.compiled_range import OpenField
-from lancetable.file.read.compiled_rows import FieldCards, FileGather
+from lancetable.file.read.compiled_rows import FieldRecords, FileGather
 from lancetable.file.read.listing import page_infos
 from lancetable.file.read.packed import pick_children, stored_field
 from lancetable.file.read.v20 import FileColumns, read_v20
@@ -135,27 +135,27 @@ class FileReader:
         if self._footer.version == V2_0 or not self.file.is_mapped:
             return None
         check_size(self.file)
-        stretch = self.field(field).stretch
-        return None if stretch is None else stretch.match(rows, tests)
+        compiled = self.field(field).compiled
+        return None if compiled is None else compiled.match(rows, tests)
 
-    def cards(self, field: Field) -> FieldCards | None:
+    def records(self, field: Field) -> FieldRecords | None:
         """Return where single rows of a field are found; None when they cannot be gathered."""
         if self._footer.version == V2_0 or not self.file.is_mapped:
             return None
-        return self.field(field).cards
+        return self.field(field).records
 
     def field(self, field: Field) -> OpenField:
         """Return the columns of a field, and the compiled ways to read its rows."""
         known = self._fields.get(field)
         if known is None:
-            plans = [self._plan(sight) for sight in sights_of(field)]
+            plans = [self._plan(info) for info in leaf_infos(field)]
             known = self._fields[field] = OpenField(field, plans, self.file, self._open_pages)
         return known
 
     def _read_range(self, field: Field, rows: range) -> pa.Array | None:
         """Return neighbouring rows of a field; None when they are read page by page."""
-        stretch = self.field(field).stretch
-        return None if stretch is None else stretch.read(rows)
+        compiled = self.field(field).compiled
+        return None if compiled is None else compiled.read(rows)
 
     def _gather(
         self, library: Gather, fields: Sequence[Field], rows: Integers
@@ -164,7 +164,7 @@ class FileReader:
         if self._gathered is None:
             self._gathered = FileGather()
         with Placed(self.path, "single rows"):
-            return self._gathered.read(library, fields, rows, self.cards)
+            return self._gathered.read(library, fields, rows, self.records)
 
     def _decode(self, fields: Sequence[Field], rows: Rows) -> list[list[pa.Array]]:
         """Read rows page by page."""
@@ -210,8 +210,8 @@ class FileReader:
                     path=self.path,
                 )
 
-    def _plan(self, sight: Sight) -> LeafPlan:
-        leaf, kind, is_simple, gather = sight
+    def _plan(self, info: LeafInfo) -> LeafPlan:
+        leaf, kind, is_simple, gather = info
         number = self._column_numbers().get(leaf.field.id, -1)
         column = self._column(number)
         if column.rows != self.rows * leaf.factor:

@@ -60,12 +60,12 @@ def limits_of(field: Field) -> BlobLimits:
     """
     found = BlobLimits()
     for name, key in (("inline", "inline"), ("dedicated", "dedicated"), ("pack_file", "pack-file")):
-        knob = f"lance-encoding:blob-{key}-size-threshold"
-        text = field.metadata.get(knob)
+        option = f"lance-encoding:blob-{key}-size-threshold"
+        text = field.metadata.get(option)
         if text is None:
             continue
         if not (text.isascii() and text.isdigit()):
-            raise InputError(f"column {field.name!r}: {knob} is {text!r}; use a number of bytes")
+            raise InputError(f"column {field.name!r}: {option} is {text!r}; use a number of bytes")
         found = found._replace(**{name: int(text)})
     return found
 

@@ -16,7 +16,7 @@ from lancetable.file.model import V2_0, V2_1, V2_2, FileVersion
 from lancetable.format.encoding.build import choose
 from lancetable.format.encoding.build.blocks import PageDraft
 from lancetable.format.encoding.build.compress import TextCoder
-from lancetable.format.encoding.build.field_options import Knobs, knobs_of
+from lancetable.format.encoding.build.field_options import FieldOptions, options_of
 from lancetable.format.encoding.build.fullzip import build_blobs
 from lancetable.format.encoding.build.shred import LISTS, Shredded, shred
 from lancetable.format.encoding.build.small import MOST_VALUES, small_page
@@ -52,15 +52,15 @@ def page_builder(version: FileVersion) -> Callable[[Field], PageBuilder]:
     return found
 
 
-class _Wish(NamedTuple):
+class _LeafOptions(NamedTuple):
     """The encoding options of a leaf, and the state kept between its pages."""
 
-    knobs: Knobs
+    options: FieldOptions
     coder: TextCoder
 
 
-def _wishes(owners: tuple[Field, ...], top: Field) -> list[_Wish]:
-    return [_Wish(knobs_of(owner, top), TextCoder()) for owner in owners]
+def _leaf_options(owners: tuple[Field, ...], top: Field) -> list[_LeafOptions]:
+    return [_LeafOptions(options_of(owner, top), TextCoder()) for owner in owners]
 
 
 def _stored(field: Field, array: pa.Array) -> pa.Array:
@@ -80,14 +80,16 @@ class _LeafPages:
     @cached_property
     def _choices(self) -> list[choose.Choice]:
         """The choices of each leaf, with what its pages so far have taught."""
-        return [choose.Choice(wish, self._grammar, TextCoder()) for wish in self._leaves.knobs]
+        return [
+            choose.Choice(wanted, self._grammar, TextCoder()) for wanted in self._leaves.options
+        ]
 
     def build(self, array: pa.Array) -> Iterable[tuple[int, PageDraft]]:
         """Return the pages of every leaf."""
         leaves = self._leaves
         if leaves.is_plain and len(array) <= MOST_VALUES and not pa.types.is_struct(array.type):
             is_new = self._grammar.has_constants
-            draft = small_page(array, kind_of(array.type), leaves.knobs[0], is_new=is_new)
+            draft = small_page(array, kind_of(array.type), leaves.options[0], is_new=is_new)
             if draft is not None:
                 return [(0, draft)]
         return self._shredded(array)
@@ -123,7 +125,7 @@ class _Leaves(NamedTuple):
     """What is known about the leaves of a column before its first page."""
 
     owners: tuple[Field, ...]
-    knobs: tuple[Knobs, ...]
+    options: tuple[FieldOptions, ...]
     factors: tuple[int, ...]
     """How many values each has per row."""
     is_plain: bool
@@ -135,10 +137,10 @@ def _leaves(field: Field, version: FileVersion) -> _Leaves:
     _check_blobs(field, version)
     _check_fixed_sizes(field, version)
     owners = tuple(column_owners(field, version))
-    knobs = tuple(knobs_of(owner, field) for owner in owners)
+    options = tuple(options_of(owner, field) for owner in owners)
     factors = tuple(leaf.factor for leaf in leaves_of(field))
     is_plain = not (field.children or field.is_blob or field.is_json)
-    return _Leaves(owners, knobs, factors, is_plain)
+    return _Leaves(owners, options, factors, is_plain)
 
 
 def _check_blobs(field: Field, version: FileVersion) -> None:
@@ -178,21 +180,21 @@ def _is_list(field: Field) -> bool:
 class _NodePages:
     """Pages of all nodes of a column, for 2.0."""
 
-    __slots__ = ("_field", "_wishes", "owners")
+    __slots__ = ("_field", "_options", "owners")
 
     def __init__(self, field: Field) -> None:
         build20.check_storable(field)
         self._field = field
         self.owners = tuple(column_owners(field, V2_0))
-        wishes = _wishes(self.owners, field)
-        self._wishes = {owner.id: wish for owner, wish in zip(self.owners, wishes, strict=True)}
+        options = _leaf_options(self.owners, field)
+        self._options = {one.id: each for one, each in zip(self.owners, options, strict=True)}
 
     def build(self, array: pa.Array) -> Iterable[tuple[int, PageDraft]]:
         """Return one page per node."""
-        return enumerate(build20.build_pages(self._field, array, _stored, self._wish))
+        return enumerate(build20.build_pages(self._field, array, _stored, self._options_of))
 
-    def _wish(self, field: Field) -> tuple[Knobs, TextCoder]:
-        return self._wishes[field.id]
+    def _options_of(self, field: Field) -> tuple[FieldOptions, TextCoder]:
+        return self._options[field.id]
 
 
 _BUILDERS: dict[FileVersion, Callable[[Field], PageBuilder]] = {

@@ -64,7 +64,7 @@ def packed_tests(tests: list[Test]) -> Tests:
     return Tests(tests[0].constant.itemsize, len(tests), b"".join(packed))
 
 
-def is_stretch(kind: Kind) -> bool:
+def is_compiled(kind: Kind) -> bool:
     """Return whether columns of a kind are read this way at all."""
     return DLL is not None and kind.shape in {Shape.FIXED, Shape.BOOL}
 
@@ -74,7 +74,7 @@ def is_plain(record: PageRecord) -> bool:
     return record.kind in _PLAIN
 
 
-def read_stretch(records: Records, rows: range, kind: Kind, *, has_levels: bool) -> pa.Array | None:
+def read_range(records: Records, rows: range, kind: Kind, *, has_levels: bool) -> pa.Array | None:
     """Return rows of a column; ``has_levels`` says that some page may know nulls."""
     count = len(rows)
     width = kind.width
@@ -135,7 +135,7 @@ def _values_of(scan: ListScan, out: pa.Buffer, count: int, kind: Kind) -> pa.Arr
     return values if is_whole else values.slice(scan.before, scan.items)
 
 
-def match_stretch(records: Records, rows: range, tests: Tests) -> tuple[Mask, int] | None:
+def match_range(records: Records, rows: range, tests: Tests) -> tuple[Mask, int] | None:
     """Return which rows of a column pass all tests, and how many do; nulls pass none."""
     mask = empty_bytes(len(rows)).view(np.bool_)
     found: int = DLL.lt_stretch_compare(

@@ -1,9 +1,9 @@
 """Describe pages for the compiled gather, where it can read them.
 
-A card is a page's record for ``kernels/c/gather.c`` and what keeps the addresses in it valid. Pages
-of other shapes have no card; they are read by the NumPy kernels.
+A mapped page is its record for ``kernels/c/gather.c`` and what keeps the addresses in it valid.
+Pages of other shapes have none; they are read by the NumPy kernels.
 
-Pages of one column may differ in which nulls they know. All cards of a column therefore speak of
+Pages of one column may differ in which nulls they know. All records of a column therefore speak of
 the same definition levels: those of a page in which every value and list may be missing, and every
 list empty (``full_layers``).
 """
@@ -36,7 +36,7 @@ LEVEL_BITS = 16
 WORD_BYTES = 8
 
 
-class Card(NamedTuple):
+class MappedPage(NamedTuple):
     """The record of a page, and the arrays it points into."""
 
     record: PageRecord
@@ -71,8 +71,8 @@ def _level_map(items: tuple[Layer, ...]) -> Levels:
     return np.array(names, np.uint16)
 
 
-def card_of(page: Page, opened: OpenPage, kind: Kind) -> Reading[Card | None]:
-    """Return the card of a mapped page, None when it has a shape of its own."""
+def record_of(page: Page, opened: OpenPage, kind: Kind) -> Reading[MappedPage | None]:
+    """Return the record of a mapped page, None when it has a shape of its own."""
     yield []
     match opened:
         case MiniBlockPage():
@@ -86,7 +86,7 @@ def card_of(page: Page, opened: OpenPage, kind: Kind) -> Reading[Card | None]:
     return None
 
 
-def _mini_block(page: Page, opened: MiniBlockPage, data: Bytes, kind: Kind) -> Card | None:
+def _mini_block(page: Page, opened: MiniBlockPage, data: Bytes, kind: Kind) -> MappedPage | None:
     layout, tables = opened.layout, opened.tables
     shape, layers = layout.shape, layout.layers
     stored = _stored(layout.values, kind, is_dictionary=tables.items is not None)
@@ -132,7 +132,7 @@ def _mini_block(page: Page, opened: MiniBlockPage, data: Bytes, kind: Kind) -> C
             kept.append(table)
     if tables.items is not None and not _with_items(record, tables.items, kind, kept):
         return None
-    return Card(record, tuple(kept))
+    return MappedPage(record, tuple(kept))
 
 
 def _with_items(record: PageRecord, items: Block, kind: Kind, kept: list[object]) -> bool:
@@ -157,7 +157,7 @@ def _with_items(record: PageRecord, items: Block, kind: Kind, kept: list[object]
     return True
 
 
-def _strided(page: Page, opened: OpenFullZip, data: Bytes, kind: Kind) -> Card | None:
+def _strided(page: Page, opened: OpenFullZip, data: Bytes, kind: Kind) -> MappedPage | None:
     zipped = opened.layout.zipped
     if not opened.is_strided or zipped.control_bytes or zipped.stride != _width(kind):
         return None
@@ -174,10 +174,10 @@ def _strided(page: Page, opened: OpenFullZip, data: Bytes, kind: Kind) -> Card |
         kind=Values.STRIDED,
         width=zipped.stride,
     )
-    return Card(record, (data,))
+    return MappedPage(record, (data,))
 
 
-def _constant(page: Page, opened: OpenConstantPage, kind: Kind) -> Card | None:
+def _constant(page: Page, opened: OpenConstantPage, kind: Kind) -> MappedPage | None:
     value = opened.plain_value
     if value is None or kind.shape not in {Shape.FIXED, Shape.VARIABLE, Shape.BOOL}:
         return None
@@ -191,7 +191,7 @@ def _constant(page: Page, opened: OpenConstantPage, kind: Kind) -> Card | None:
         first_row=page.first_row,
         kind=Values.CONSTANT,
     )
-    return Card(record, (data,))
+    return MappedPage(record, (data,))
 
 
 def _stored(values: Compression, kind: Kind, *, is_dictionary: bool) -> _Stored | None:

@@ -110,9 +110,11 @@ def plan_compaction(
     segments = [one for one in snapshot.indices() if not is_system(one)]
     handling, reuse = _handling(snapshot, options, segments)
     is_kept = handling != "uncover" or has_stable_row_ids(snapshot.manifest)
-    sights = list(_sights(snapshot, options, chosen, _Cover(segments, reuse) if is_kept else None))
+    candidates = list(
+        _candidates(snapshot, options, chosen, _Cover(segments, reuse) if is_kept else None)
+    )
     groups: list[CompactGroup] = []
-    for key, run in groupby(sights, key=lambda one: one.key):
+    for key, run in groupby(candidates, key=lambda one: one.key):
         if key is not None:
             groups += _groups(list(run), options, _most_sorted(snapshot, options))
     if handling != "uncover" and not _touches(groups, segments, reuse):
@@ -168,7 +170,7 @@ def _touches(
     return any(cover.of(one.id) for group in groups for one in group.fragments)
 
 
-class _Sight(NamedTuple):
+class _Candidate(NamedTuple):
     """A fragment as the plan sees it; those without a key are left alone."""
 
     fragment: Fragment
@@ -189,25 +191,25 @@ class _Held(NamedTuple):
     bytes_: int = 0
     live_bytes: int = 0
 
-    def plus(self, one: _Sight) -> "_Held":
+    def plus(self, one: _Candidate) -> "_Held":
         """Return the same with one more fragment."""
         return _Held(
             self.rows + one.live, self.bytes_ + one.bytes_, self.live_bytes + one.live_bytes
         )
 
 
-def _sights(
+def _candidates(
     snapshot: Snapshot,
     options: CompactOptions,
     chosen: frozenset[int] | None,
     cover: _Cover | None,
-) -> Iterator[_Sight]:
+) -> Iterator[_Candidate]:
     readers = Readers(snapshot)
     part = 0
     for position, fragment in enumerate(snapshot.manifest.fragments):
         if chosen is not None and fragment.id not in chosen:
             part += 1
-            yield _Sight(fragment, 0, 0, None)
+            yield _Candidate(fragment, 0, 0, None)
             continue
         live = readers.live_rows(position)
         rows = fragment.physical_rows or readers[position].opened.rows
@@ -216,10 +218,10 @@ def _sights(
         is_worn = rows - live > options.deleted_share * rows
         if not (is_small or is_worn or options.is_sorted):
             part += 1
-            yield _Sight(fragment, live, bytes_, None)
+            yield _Candidate(fragment, live, bytes_, None)
             continue
         key = (part, cover.of(fragment.id) if cover is not None else frozenset())
-        yield _Sight(fragment._replace(physical_rows=rows), live, bytes_, key)
+        yield _Candidate(fragment._replace(physical_rows=rows), live, bytes_, key)
 
 
 def _most_sorted(snapshot: Snapshot, options: CompactOptions) -> int | None:
@@ -239,13 +241,13 @@ def _most_sorted(snapshot: Snapshot, options: CompactOptions) -> int | None:
 
 
 def _groups(
-    sights: Sequence[_Sight], options: CompactOptions, most: int | None
+    candidates: Sequence[_Candidate], options: CompactOptions, most: int | None
 ) -> Iterator[CompactGroup]:
     """Cut neighbours into groups that are large enough."""
     enough = options.target_rows if most is None else most
-    runs: list[list[_Sight]] = [[]]
+    runs: list[list[_Candidate]] = [[]]
     held = _Held()
-    for one in sights:
+    for one in candidates:
         if runs[-1] and _overflows(held.plus(one), options, most):
             runs.append([])
             held = _Held()
@@ -276,7 +278,7 @@ def _fits_a_file(bytes_: int, options: CompactOptions) -> bool:
     return options.max_bytes_per_file is None or bytes_ <= options.max_bytes_per_file
 
 
-def _group(run: Sequence[_Sight], options: CompactOptions) -> CompactGroup:
+def _group(run: Sequence[_Candidate], options: CompactOptions) -> CompactGroup:
     rows = sum(one.live for one in run)
     stored = sum(one.fragment.physical_rows for one in run)
     bytes_ = sum(one.bytes_ for one in run)
@@ -289,7 +291,7 @@ def _group(run: Sequence[_Sight], options: CompactOptions) -> CompactGroup:
     return CompactGroup(fragments, rows, stored - rows, bytes_, min(new, rows))
 
 
-def _is_worth_it(run: Sequence[_Sight], group: CompactGroup, options: CompactOptions) -> bool:
+def _is_worth_it(run: Sequence[_Candidate], group: CompactGroup, options: CompactOptions) -> bool:
     if group.new_fragments < len(group.fragments):
         return True
     return any(

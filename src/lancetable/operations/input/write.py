@@ -204,17 +204,17 @@ def write_target(
     """
     if not options.target_bases:
         return WriteTarget(store)
-    places = [_place(location, bases, wish) for wish in options.target_bases]
+    places = [_place(location, bases, wanted) for wanted in options.target_bases]
     return places[0]._replace(others=tuple(places[1:]))
 
 
-def _place(location: TableLocation, bases: Sequence[BasePath], wish: str) -> WriteTarget:
+def _place(location: TableLocation, bases: Sequence[BasePath], wanted: str) -> WriteTarget:
     for base in bases:
-        if wish in {base.name, base.path}:
+        if wanted in {base.name, base.path}:
             store = location.followed(base.path, "base path").open()
             return WriteTarget(store, "data" if base.is_dataset_root else "", base.id)
     known = ", ".join(repr(base.name or base.path) for base in bases) or "none"
-    raise InputError(f"the table has no base {wish!r}; known are: {known}")
+    raise InputError(f"the table has no base {wanted!r}; known are: {known}")
 
 
 @contextmanager

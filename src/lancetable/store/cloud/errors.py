@@ -212,8 +212,8 @@ def translated(
     if refusal.status is None:
         certain = not refusal.is_transient and not refusal.may_have_worked
         return StoreError(f"{place}: {_connection(refusal)}", is_certain=certain)
-    told = _TEXT.search(refusal.text)
-    what = quoted(told.group(1) if told else refusal.text.rpartition(" - ")[2])
+    found = _TEXT.search(refusal.text)
+    what = quoted(found.group(1) if found else refusal.text.rpartition(" - ")[2])
     named = f" ({refusal.code})" if refusal.code and refusal.code not in what else ""
     certain = not refusal.is_transient
     hint = "" if certain else "; retries also failed, try again later"
@@ -225,8 +225,8 @@ def translated(
 def _advice(refusal: Refusal, place: str, verb: Verb, caller: Caller) -> str | None:
     """Return the remedy when the cause is known; then it is certain that nothing was done."""
     if _PROVIDER in refusal.text:
-        told = refusal.text.partition(_PROVIDER)[2].strip(" :\n").partition("\n")[0]
-        return f"the credential provider failed: {quoted(told)}"
+        found = refusal.text.partition(_PROVIDER)[2].strip(" :\n").partition("\n")[0]
+        return f"the credential provider failed: {quoted(found)}"
     if _METADATA in refusal.text:
         if refusal.status in _TRANSIENT:
             return None

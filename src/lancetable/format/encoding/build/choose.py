@@ -31,7 +31,7 @@ from lancetable.format.encoding.build.blocks import (
 from lancetable.format.encoding.build.compress import TextCoder, compress_chunks, compress_values
 from lancetable.format.encoding.build.constant import build_constant, build_nulls
 from lancetable.format.encoding.build.dictionary import dictionary_of, try_dictionary
-from lancetable.format.encoding.build.field_options import Knobs
+from lancetable.format.encoding.build.field_options import FieldOptions
 from lancetable.format.encoding.build.fullzip import build_fullzip
 from lancetable.format.encoding.build.lists import (
     holds_bits,
@@ -95,14 +95,14 @@ V2_2 = Grammar(is_large=True, has_constants=True, has_variable_structs=True)
 class Choice(NamedTuple):
     """The settings that decide about the pages of a leaf, besides its values."""
 
-    knobs: Knobs
+    options: FieldOptions
     grammar: Grammar
     coder: TextCoder
 
 
 def build_pages(leaf: Shredded, rows: int, choice: Choice) -> Iterator[PageDraft]:
     """Yield the pages of some rows of a leaf column: one, unless it would have too many levels."""
-    if _has_values(leaf) and choice.knobs.structure != "fullzip" and is_crowded(leaf):
+    if _has_values(leaf) and choice.options.structure != "fullzip" and is_crowded(leaf):
         for part, count in split_rows(leaf):
             yield build_page(part, count, choice)
     else:
@@ -118,7 +118,7 @@ def _has_values(leaf: Shredded) -> bool:
 
 def build_page(leaf: Shredded, rows: int, choice: Choice) -> PageDraft:
     """Build the page of some rows of a leaf column."""
-    knobs, grammar, _ = choice
+    options, grammar, _ = choice
     values = leaf.values
     kind = kind_of(values.type)
     is_empty_struct = kind.shape is Shape.STRUCT and not kind.children
@@ -129,7 +129,7 @@ def build_page(leaf: Shredded, rows: int, choice: Choice) -> PageDraft:
     draft = _constant_page(leaf, kind, rows) if grammar.has_constants else None
     if draft is None and kind.shape is Shape.DICTIONARY:
         return _dictionary_page(leaf, rows, choice)
-    if draft is None and (knobs.structure != "fullzip" or holds_bits(kind)):
+    if draft is None and (options.structure != "fullzip" or holds_bits(kind)):
         draft = _miniblock_page(leaf, kind, rows, choice)
     return _fullzip_page(leaf, kind, rows, choice) if draft is None else draft
 
@@ -190,21 +190,21 @@ def _dictionary_page(leaf: Shredded, rows: int, choice: Choice) -> PageDraft:
     leaf, indices, items = dictionary_of(leaf)
     if items is None:
         return build_nulls(leaf, rows, is_packed=choice.grammar.has_constants)
-    chunks = encode_words(indices, Knobs())
+    chunks = encode_words(indices, FieldOptions())
     is_large = choice.grammar.is_large
     draft = build_miniblock(leaf, chunks, rows, is_large=is_large, dictionary=items)
     if draft is None:
         plain = leaf._replace(values=leaf.values.dictionary_decode())
-        return build_page(plain, rows, choice._replace(knobs=Knobs(structure="fullzip")))
+        return build_page(plain, rows, choice._replace(options=FieldOptions(structure="fullzip")))
     return draft
 
 
 def _miniblock_page(leaf: Shredded, kind: Kind, rows: int, choice: Choice) -> PageDraft | None:
-    knobs, grammar, _ = choice
-    tried = try_dictionary(leaf, kind, knobs, grammar_has_64=grammar.has_constants)
+    options, grammar, _ = choice
+    tried = try_dictionary(leaf, kind, options, grammar_has_64=grammar.has_constants)
     if tried is not None:
         indices, items = tried
-        chunks = encode_words(indices, Knobs())
+        chunks = encode_words(indices, FieldOptions())
         return build_miniblock(leaf, chunks, rows, is_large=grammar.is_large, dictionary=items)
     chunks_or_none = _chunked(leaf.values, kind, choice)
     if chunks_or_none is None:
@@ -214,8 +214,8 @@ def _miniblock_page(leaf: Shredded, kind: Kind, rows: int, choice: Choice) -> Pa
 
 def _chunked(values: pa.Array, kind: Kind, choice: Choice) -> ChunkedValues | None:
     """Encode values as chunks; None when they are too wide for that."""
-    knobs = choice.knobs
-    limit = CHUNK_LIMIT if knobs.structure == "miniblock" else NARROW_BYTES
+    options = choice.options
+    limit = CHUNK_LIMIT if options.structure == "miniblock" else NARROW_BYTES
     if kind.shape is Shape.BOOL:
         return encode_bits(bool_bits(values), len(values))
     if kind.shape is Shape.LIST:
@@ -226,8 +226,8 @@ def _chunked(values: pa.Array, kind: Kind, choice: Choice) -> ChunkedValues | No
         return None
     fixed = fixed_values(values, kind.width)
     if kind.width * 8 in WORDS:
-        return encode_words(fixed.data, knobs)
-    return compress_chunks(encode_flat(fixed), knobs)
+        return encode_words(fixed.data, options)
+    return compress_chunks(encode_flat(fixed), options)
 
 
 def _chunked_text(
@@ -238,7 +238,7 @@ def _chunked_text(
         return None
     text, compression = _coded(text, kind, choice, longest)
     chunks = encode_variable(text)._replace(compression=compression)
-    return compress_chunks(chunks, choice.knobs)
+    return compress_chunks(chunks, choice.options)
 
 
 def _coded(
@@ -246,9 +246,11 @@ def _coded(
 ) -> tuple[VariableValues, "Compression"]:
     """Return text as it is, or its codes if that was asked for or is quick, and pays."""
     plain = Variable(text.bits)
-    wish = choice.knobs.compression
-    is_tried = wish is None and LIBRARY is not None and kind.is_text and _is_codeable(text, longest)
-    if wish != "fsst" and not is_tried:
+    wanted = choice.options.compression
+    is_tried = (
+        wanted is None and LIBRARY is not None and kind.is_text and _is_codeable(text, longest)
+    )
+    if wanted != "fsst" and not is_tried:
         return text, plain
     coded = choice.coder.encode(text.offsets, text.data)
     if coded is None:
@@ -268,31 +270,31 @@ def _is_codeable(text: VariableValues, longest: int) -> bool:
     return LEAST_LONGEST_TEXT <= longest <= MOST_LONGEST_TEXT
 
 
-def encode_words(words: npt.NDArray[Any], knobs: Knobs) -> ChunkedValues:
+def encode_words(words: npt.NDArray[Any], options: FieldOptions) -> ChunkedValues:
     """Encode integers, or floats seen as such, in the way that needs the fewest bytes."""
     width = words.dtype.itemsize
     plain = FixedValues(words, width)
-    is_tiny = knobs.compression is None and words.nbytes <= LEAST_TO_PACK
-    if knobs.compression == "none" or is_tiny:
+    is_tiny = options.compression is None and words.nbytes <= LEAST_TO_PACK
+    if options.compression == "none" or is_tiny:
         return encode_flat(plain)
-    if knobs.compression in {"zstd", "lz4"} and knobs.split_bytes == "on" and width >= 4:
-        return compress_chunks(encode_split(plain), knobs)
+    if options.compression in {"zstd", "lz4"} and options.split_bytes == "on" and width >= 4:
+        return compress_chunks(encode_split(plain), options)
     widths = block_widths(words)
     packed = int((width + 128 * widths).sum())
-    runs = _worthwhile_runs(words, knobs, min(packed, words.nbytes - 1))
+    runs = _worthwhile_runs(words, options, min(packed, words.nbytes - 1))
     if runs is not None:
-        return compress_chunks(encode_runs(words, runs), knobs)
+        return compress_chunks(encode_runs(words, runs), options)
     if packed < WORTHWHILE_PACKING * words.nbytes:
-        return compress_chunks(encode_bitpacked(words, widths), knobs)
-    return compress_chunks(encode_flat(plain), knobs)
+        return compress_chunks(encode_bitpacked(words, widths), options)
+    return compress_chunks(encode_flat(plain), options)
 
 
 def _worthwhile_runs(
-    words: npt.NDArray[Any], knobs: Knobs, limit: int
+    words: npt.NDArray[Any], options: FieldOptions, limit: int
 ) -> npt.NDArray[np.int64] | None:
     """Return where runs start if storing them needs no more than ``limit`` bytes."""
     each = words.dtype.itemsize + 1
-    if knobs.run_threshold == 0:
+    if options.run_threshold == 0:
         return None
     # Most columns have no runs at all; a look at some places spares the rest.
     step = max(1, len(words) // SAMPLED_PLACES)
@@ -303,7 +305,7 @@ def _worthwhile_runs(
     starts = run_starts(words)
     long_parts = int((np.diff(np.append(starts, len(words))) // 255).sum())
     count = len(starts) + long_parts
-    if knobs.run_threshold is not None and count >= knobs.run_threshold * len(words):
+    if options.run_threshold is not None and count >= options.run_threshold * len(words):
         return None
     return starts if count * each <= limit else None
 
@@ -314,7 +316,7 @@ def _fullzip_page(leaf: Shredded, kind: Kind, rows: int, choice: Choice) -> Page
     if kind.shape is Shape.VARIABLE:
         text = variable_values(leaf.values)
         text, compression = _coded(text, kind, choice, _longest(text))
-        values, compression = compress_values(text, compression, choice.knobs, leaf)
+        values, compression = compress_values(text, compression, choice.options, leaf)
     elif kind.shape is Shape.BOOL:
         # Full-zip pages have whole bytes only.
         values, compression = FixedValues(bool_bytes(leaf.values), 1), Flat(8)

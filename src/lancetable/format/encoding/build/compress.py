@@ -12,7 +12,7 @@ import zstandard
 from lancetable.format.encoding.base import Bytes, Integers
 from lancetable.format.encoding.blocks import Compression
 from lancetable.format.encoding.build.blocks import VariableValues
-from lancetable.format.encoding.build.field_options import Knobs
+from lancetable.format.encoding.build.field_options import FieldOptions
 from lancetable.format.encoding.build.fullzip import joined_values, split_values
 from lancetable.format.encoding.build.shred import Shredded
 from lancetable.format.encoding.build.values import ChunkedValues
@@ -28,13 +28,13 @@ LONG_VALUE = 32 * 1024
 DEFAULT_LEVEL = 3
 
 
-def compress_chunks(values: ChunkedValues, knobs: Knobs) -> ChunkedValues:
+def compress_chunks(values: ChunkedValues, options: FieldOptions) -> ChunkedValues:
     """Compress the first buffer of every chunk, if that was asked for and helps."""
-    scheme = knobs.compression
+    scheme = options.compression
     if scheme not in {"zstd", "lz4"} or int(values.buffers[0].sizes.sum()) < LEAST_BYTES:
         return values
     first = values.buffers[0]
-    parts = [framed(scheme, first.piece(n), knobs.level) for n in range(len(first.starts))]
+    parts = [framed(scheme, first.piece(n), options.level) for n in range(len(first.starts))]
     sizes = np.array([len(part) for part in parts], np.int64)
     if int(sizes.sum()) >= int(first.sizes.sum()):
         return values
@@ -45,17 +45,17 @@ def compress_chunks(values: ChunkedValues, knobs: Knobs) -> ChunkedValues:
 
 
 def compress_values(
-    values: VariableValues, compression: Compression, knobs: Knobs, leaf: Shredded
+    values: VariableValues, compression: Compression, options: FieldOptions, leaf: Shredded
 ) -> tuple[VariableValues, Compression]:
     """Compress every value by itself, if that was asked for or values are very long."""
     lengths = np.diff(values.offsets)
-    is_wanted = knobs.compression in {"zstd", "lz4"}
-    is_long = knobs.compression is None and int(lengths.max(initial=0)) > LONG_VALUE
+    is_wanted = options.compression in {"zstd", "lz4"}
+    is_long = options.compression is None and int(lengths.max(initial=0)) > LONG_VALUE
     if not (is_wanted or is_long) or int(lengths.sum()) < LEAST_PER_VALUE:
         return values, compression
     valid = _valid_values(leaf, len(lengths))
     parts = [
-        framed("zstd", np.frombuffer(part, np.uint8), knobs.level) if keep else b""
+        framed("zstd", np.frombuffer(part, np.uint8), options.level) if keep else b""
         for part, keep in zip(split_values(values), valid, strict=True)
     ]
     packed = joined_values(parts, values.bits)

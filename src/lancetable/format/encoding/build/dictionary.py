@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from lancetable.format.encoding.base import Bytes
 from lancetable.format.encoding.build.blocks import fixed_values, variable_values
-from lancetable.format.encoding.build.field_options import Knobs
+from lancetable.format.encoding.build.field_options import FieldOptions
 from lancetable.format.encoding.build.miniblock import DictionaryDraft
 from lancetable.format.encoding.build.shred import Shredded, valid_mask
 from lancetable.format.encoding.compressions.flat import Flat
@@ -83,15 +83,15 @@ def _framed(items: pa.Array, width: int) -> Bytes:
 
 
 def try_dictionary(
-    leaf: Shredded, kind: Kind, knobs: Knobs, *, grammar_has_64: bool
+    leaf: Shredded, kind: Kind, options: FieldOptions, *, grammar_has_64: bool
 ) -> tuple[Words, DictionaryDraft] | None:
     """Return indices and items when they need clearly fewer bytes than the values."""
     values = leaf.values
     if not _may_have_dictionary(kind, grammar_has_64=grammar_has_64):
         return None
-    if len(values) < LEAST_VALUES or knobs.compression in {"none", "zstd", "lz4", "fsst"}:
+    if len(values) < LEAST_VALUES or options.compression in {"none", "zstd", "lz4", "fsst"}:
         return None
-    limit = min(len(values) // knobs.dictionary_divisor, MOST_ITEMS)
+    limit = min(len(values) // options.dictionary_divisor, MOST_ITEMS)
     sample = values[:SAMPLED_VALUES]
     distinct = len(sample.unique())
     if distinct > 0.5 * len(sample) or distinct / len(sample) * len(values) > 8 * limit:

@@ -17,7 +17,7 @@ _HIGHEST_LEVEL = 22
 
 
 @dataclass(frozen=True, slots=True)
-class Knobs:
+class FieldOptions:
     """The encoding options of one leaf; ``None`` leaves the choice to the data."""
 
     compression: str | None = None
@@ -28,8 +28,8 @@ class Knobs:
     structure: str | None = None
 
 
-def knobs_of(field: Field, top: Field) -> Knobs:
-    """Read the knobs of a leaf; how pages are laid out is said by the top-level field.
+def options_of(field: Field, top: Field) -> FieldOptions:
+    """Read the options of a leaf; how pages are laid out is said by the top-level field.
 
     Raises:
         InputError: a value is not one of those that mean something.
@@ -38,7 +38,7 @@ def knobs_of(field: Field, top: Field) -> Knobs:
         return DEFAULT
     reader = _Reader(field)
     structure = _Reader(top).word("structural-encoding", STRUCTURES)
-    return Knobs(
+    return FieldOptions(
         compression=reader.word("compression", COMPRESSIONS),
         level=reader.number("compression-level", _level, "a whole number from 1 to 22"),
         split_bytes=reader.word("bss", ("off", "on", "auto")) or "auto",
@@ -97,4 +97,4 @@ class _Reader:
             ) from None
 
 
-DEFAULT = Knobs()
+DEFAULT = FieldOptions()

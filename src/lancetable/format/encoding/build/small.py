@@ -16,7 +16,7 @@ import pyarrow as pa
 from lancetable.format.encoding.build.blocks import PageDraft
 from lancetable.format.encoding.build.codec import encode_layout
 from lancetable.format.encoding.build.constant import LONGEST_INLINE, described, stored_value
-from lancetable.format.encoding.build.field_options import DEFAULT, Knobs
+from lancetable.format.encoding.build.field_options import DEFAULT, FieldOptions
 from lancetable.format.encoding.compressions.flat import Flat
 from lancetable.format.encoding.compressions.variable import Variable
 from lancetable.format.encoding.layouts.chunks import ChunkShape
@@ -34,13 +34,15 @@ _HEADERS = {False: struct.Struct("<HH4x"), True: struct.Struct("<HI2x")}
 _OFFSETS = {4: "I", 8: "Q"}
 
 
-def small_page(array: pa.Array, kind: Kind, knobs: Knobs, *, is_new: bool) -> PageDraft | None:
+def small_page(
+    array: pa.Array, kind: Kind, options: FieldOptions, *, is_new: bool
+) -> PageDraft | None:
     """Build the page of a few values without nulls; None when they need a closer look.
 
     ``is_new`` says that the file is of version 2.2.
     """
     count = len(array)
-    if not 0 < count <= MOST_VALUES or knobs is not DEFAULT or array.null_count:
+    if not 0 < count <= MOST_VALUES or options is not DEFAULT or array.null_count:
         return None
     if kind.shape is Shape.FIXED and 0 < kind.width <= WIDEST:
         return _fixed_page(array, kind.width, count, is_new=is_new)

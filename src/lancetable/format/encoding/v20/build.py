@@ -24,7 +24,7 @@ from lancetable.format.encoding.build.blocks import (
 )
 from lancetable.format.encoding.build.compress import TextCoder, framed
 from lancetable.format.encoding.build.dictionary import used_items
-from lancetable.format.encoding.build.field_options import Knobs
+from lancetable.format.encoding.build.field_options import FieldOptions
 from lancetable.format.encoding.build.fullzip import blob_table
 from lancetable.format.encoding.build.shred import valid_mask
 from lancetable.format.encoding.leaf import Kind, Shape, kind_of
@@ -51,7 +51,7 @@ MOST_ITEMS = 100
 """Strings with fewer distinct values than this are stored as numbers of a dictionary."""
 
 Buffers: TypeAlias = list[Bytes]
-PLAIN = Knobs(compression="none")
+PLAIN = FieldOptions(compression="none")
 
 
 def marked_ends(ends: Integers, valid: Mask | None) -> tuple[Bytes, int]:
@@ -61,7 +61,7 @@ def marked_ends(ends: Integers, valid: Mask | None) -> tuple[Bytes, int]:
     return np.ascontiguousarray(marked, np.int64).view(np.uint8), adjustment
 
 
-def encode_array(array: pa.Array, buffers: Buffers, knobs: Knobs) -> ArrayEncoding:
+def encode_array(array: pa.Array, buffers: Buffers, options: FieldOptions) -> ArrayEncoding:
     """Add the buffers of an array and return how they are to be read.
 
     Raises:
@@ -69,8 +69,8 @@ def encode_array(array: pa.Array, buffers: Buffers, knobs: Knobs) -> ArrayEncodi
     """
     kind = kind_of(array.type)
     if kind.shape is Shape.VARIABLE:
-        found = _few_strings(array, buffers, knobs)
-        return _binary(array, buffers, knobs) if found is None else found
+        found = _few_strings(array, buffers, options)
+        return _binary(array, buffers, options) if found is None else found
     if kind.shape is Shape.DICTIONARY:
         return _dictionary(array, buffers)
     if kind.shape is Shape.NULL or array.null_count == len(array):
@@ -97,25 +97,25 @@ def _dense(array: pa.Array, kind: Kind, buffers: Buffers) -> ArrayEncoding:
     return Flat(kind.width * 8, len(buffers) - 1)
 
 
-def _binary(array: pa.Array, buffers: Buffers, knobs: Knobs) -> ArrayEncoding:
+def _binary(array: pa.Array, buffers: Buffers, options: FieldOptions) -> ArrayEncoding:
     text = variable_values(array)
     first, last = int(text.offsets[0]), int(text.offsets[-1])
     ends, adjustment = marked_ends(text.offsets[1:] - first, valid_mask(array))
     content, scheme = text.data[first:last], ""
-    if knobs.compression in {"zstd", "lz4"} and len(content):
-        scheme = knobs.compression
-        content = np.frombuffer(framed(scheme, content, knobs.level), np.uint8)
+    if options.compression in {"zstd", "lz4"} and len(content):
+        scheme = options.compression
+        content = np.frombuffer(framed(scheme, content, options.level), np.uint8)
     buffers += [ends, content]
     number = len(buffers) - 2
     return Binary(NoNulls(Flat(64, number)), Flat(8, number + 1, scheme), adjustment)
 
 
-def _few_strings(array: pa.Array, buffers: Buffers, knobs: Knobs) -> ArrayEncoding | None:
+def _few_strings(array: pa.Array, buffers: Buffers, options: FieldOptions) -> ArrayEncoding | None:
     """Store strings as numbers, counted from 1 with 0 for null, when few of them differ.
 
     pylance reads such pages only for strings with 32-bit offsets.
     """
-    if array.type != pa.string() or knobs.compression is not None or len(array) < LEAST_VALUES:
+    if array.type != pa.string() or options.compression is not None or len(array) < LEAST_VALUES:
         return None
     # Most columns of many different values show it at once.
     if len(array[: 2 * MOST_ITEMS].unique()) > MOST_ITEMS:
@@ -175,7 +175,7 @@ NULL_POSITION = 1
 """The position of a blob that is null; its size is 0."""
 
 Leaves = Callable[[Field, pa.Array], pa.Array]
-Wishes = Callable[[Field], tuple[Knobs, TextCoder]]
+OptionsOf = Callable[[Field], tuple[FieldOptions, TextCoder]]
 
 
 def check_storable(field: Field) -> None:
@@ -197,7 +197,7 @@ _NEEDS_2_2 = "needs a table of file version 2.2; this one has 2.0"
 
 
 def build_pages(
-    field: Field, array: pa.Array, stored: Leaves, wishes: Wishes
+    field: Field, array: pa.Array, stored: Leaves, options_of: OptionsOf
 ) -> Iterator[PageDraft]:
     """Yield the page of every node of a field, parents first.
 
@@ -205,7 +205,7 @@ def build_pages(
         field: the field.
         array: its rows; blobs are positions and sizes already.
         stored: turns the values of a leaf into those that are stored.
-        wishes: the encoding options of a leaf.
+        options_of: the encoding options of a leaf.
 
     Raises:
         InputError: a struct is null, which such files cannot say.
@@ -218,15 +218,15 @@ def build_pages(
         _refuse_null_structs(field, array)
         yield PageDraft(len(array), [], encode(Struct()))
         for number, child in enumerate(field.children):
-            yield from build_pages(child, array.field(number), stored, wishes)
+            yield from build_pages(child, array.field(number), stored, options_of)
     elif field.logical_type in LISTS:
         lists, items = _lists(array)
         yield lists
-        yield from build_pages(field.children[0], items, stored, wishes)
+        yield from build_pages(field.children[0], items, stored, options_of)
     elif field.children:
         raise UnsupportedError(f"column {field.name!r} cannot be written to a 2.0 file")
     else:
-        yield _leaf(field, stored(field, array), wishes)
+        yield _leaf(field, stored(field, array), options_of)
 
 
 def _refuse_null_structs(field: Field, array: pa.Array) -> None:
@@ -257,15 +257,15 @@ def _lists(array: pa.Array) -> tuple[PageDraft, pa.Array]:
     return PageDraft(len(array), [ends], encode(encoding)), array.flatten()
 
 
-def _leaf(field: Field, array: pa.Array, wishes: Wishes) -> PageDraft:
-    knobs, coder = wishes(field)
+def _leaf(field: Field, array: pa.Array, options_of: OptionsOf) -> PageDraft:
+    options, coder = options_of(field)
     buffers: list[Bytes] = []
     encoding: ArrayEncoding = AllNulls()
     if len(array):
-        encoding = encode_array(array, buffers, knobs)
+        encoding = encode_array(array, buffers, options)
     # pylance reads codes only beside 32-bit offsets.
     is_small = array.type in {pa.string(), pa.binary()}
-    if knobs.compression == "fsst" and is_small and isinstance(encoding, Binary):
+    if options.compression == "fsst" and is_small and isinstance(encoding, Binary):
         encoding = _coded(encoding, buffers, coder)
     return PageDraft(len(array), buffers, encode(encoding))
 
@@ -291,7 +291,7 @@ def _packed(field: Field, array: pa.Array, buffers: Buffers) -> ArrayEncoding:
     for number, child in enumerate(field.children):
         values = array.field(number)
         parts: list[Bytes] = []
-        encoding = encode_array(values, parts, Knobs())
+        encoding = encode_array(values, parts, FieldOptions())
         if values.null_count or len(parts) != 1 or isinstance(encoding, Binary):
             raise InputError(
                 f"child {child.name!r} of packed struct {field.name!r} must have a fixed width and"
