@@ -36,8 +36,17 @@ class Layout(NamedTuple):
     partitions: Partitions
     storage: Storage
     described: Mapping[str, Any]
+    loss: float | None = None
     graphs: tuple[Mapping[str, Any], ...] = ()
     graph_rows: Partitions | None = None
+
+    @property
+    def by_rows(self) -> frozenset[str]:
+        """The columns that are stored by rows, although they are usually arranged for search."""
+        plain = {"transposed": "__pq_code", "packed": "_rabit_codes"}
+        return frozenset(
+            column for name, column in plain.items() if self.described.get(name) is not True
+        )
 
     @property
     def dim(self) -> int:
@@ -86,6 +95,7 @@ def read_layout(files: SegmentFiles) -> Layout:
         partitions,
         storage,
         described,
+        index.loss,
         graphs,
         index if graphs else None,
     )

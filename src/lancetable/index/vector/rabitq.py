@@ -154,6 +154,19 @@ def unpack_signs(packed: Bytes) -> Bytes:
     return found
 
 
+def pack_signs(by_row: Bytes) -> Bytes:
+    """Return the bytes of signs as files have them."""
+    count, width = by_row.shape
+    whole = count - count % _TOGETHER
+    found = np.empty(count * width, np.uint8)
+    rows = by_row[:whole].reshape(-1, 2, _TOGETHER // 2, width)[:, :, _ORDER]
+    first, second = rows[:, 0], rows[:, 1]
+    halves = np.stack([first & 15 | (second & 15) << 4, first >> 4 | second >> 4 << 4], axis=1)
+    found[: whole * width] = halves.transpose(0, 3, 1, 2).reshape(-1)
+    found[whole * width :] = by_row[whole:].T.reshape(-1)
+    return found.reshape(count, width)
+
+
 def unpack_more(blocks: Bytes, bits: int) -> npt.NDArray[Any]:
     """Return the further bits of each dimension, padded to whole blocks of 64."""
     found: npt.NDArray[Any] = _UNPACK[bits](blocks.reshape(-1, 8 * bits))

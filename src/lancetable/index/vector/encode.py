@@ -1,0 +1,209 @@
+"""Vectors as records of an index: their rows, and themselves or their codes."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lancetable.index.base import ROW, VALUE
+from lancetable.index.vector.codec import Details, encode_tensor
+from lancetable.index.vector.columns import Records, dtype_of, lists, row_field
+from lancetable.index.vector.distance import Floats, distances, normalized
+from lancetable.index.vector.kmeans import assigned
+from lancetable.index.vector.layout import ROWS
+from lancetable.index.ivf import IvfFlat, IvfPq, Model
+from lancetable.index.vector.storage import Scalar
+from lancetable.index.vector.top import Rows
+from lancetable.index.vector.types import Matrix, VectorType, as_floats, vectors_of
+
+STEP = 1 << 15
+"""How many vectors are encoded at a time."""
+
+
+class Encoder(Protocol):
+    """What turns vectors into the records of one kind of index."""
+
+    schema: pa.Schema
+
+    def fill(
+        self, records: Records, vectors: Matrix, partitions: npt.NDArray[np.int64]
+    ) -> None:
+        """Fill the columns beside the row, of vectors that were assigned to partitions."""
+        ...
+
+    def description(self) -> Mapping[str, Any]:
+        """Return how the file describes its columns."""
+        ...
+
+    def buffers(self) -> list[bytes]:
+        """Return the global buffers behind that of the partitions."""
+        ...
+
+    def details(self) -> Details:
+        """Return what the manifest says."""
+        ...
+
+
+class PlainEncoder:
+    """Whole vectors."""
+
+    def __init__(self, spec: IvfFlat, type_: VectorType) -> None:
+        self._spec = spec
+        self._dim = type_.dim
+        item = pa.from_numpy_dtype(type_.dtype)
+        self.schema = pa.schema([row_field(), lists("flat", item, type_.dim)])
+
+    def fill(
+        self, records: Records, vectors: Matrix, partitions: npt.NDArray[np.int64]
+    ) -> None:
+        """Fill the vectors."""
+        del partitions
+        records["flat"] = vectors
+
+    def description(self) -> Mapping[str, Any]:
+        """Return how the file describes its columns."""
+        return {"dim": self._dim}
+
+    def buffers(self) -> list[bytes]:
+        """Return no buffers."""
+        return []
+
+    def details(self) -> Details:
+        """Return what the manifest says."""
+        return Details(self._spec.metric)
+
+
+class ScalarEncoder:
+    """A byte for each dimension."""
+
+    def __init__(self, spec: IvfFlat, model: Model, dim: int) -> None:
+        self._spec = spec
+        self._bounds = model.bounds or (0.0, 0.0)
+        self._scalar = Scalar(dim, spec.metric, self._bounds)
+        self.schema = pa.schema([row_field(), lists("__sq_code", pa.uint8(), dim)])
+
+    def fill(
+        self, records: Records, vectors: Matrix, partitions: npt.NDArray[np.int64]
+    ) -> None:
+        """Fill the codes."""
+        del partitions
+        records["__sq_code"] = self._scalar.encode(vectors.astype(np.float32))
+
+    def description(self) -> Mapping[str, Any]:
+        """Return how the file describes its columns."""
+        start, end = self._bounds
+        bounds = {"start": start, "end": end}
+        return {"dim": self._scalar.dim, "num_bits": 8, "bounds": bounds}
+
+    def buffers(self) -> list[bytes]:
+        """Return no buffers."""
+        return []
+
+    def details(self) -> Details:
+        """Return what the manifest says."""
+        return Details(self._spec.metric, "sq", 8)
+
+
+class ProductEncoder:
+    """A code for each part of a vector."""
+
+    def __init__(self, spec: IvfPq, model: Model, dim: int) -> None:
+        assert model.codebook is not None
+        self._spec = spec
+        self._dim = dim
+        self._centroids = np.asarray(model.centroids, np.float32)
+        self._codebook = np.asarray(model.codebook, np.float32)
+        self._parts = len(self._codebook)
+        width = self._parts * spec.bits // 8
+        self.schema = pa.schema([row_field(), lists("__pq_code", pa.uint8(), width)])
+
+    def fill(
+        self, records: Records, vectors: Matrix, partitions: npt.NDArray[np.int64]
+    ) -> None:
+        """Fill the codes."""
+        values = vectors.astype(np.float32)
+        if self._spec.metric != "dot":
+            values = values - self._centroids[partitions]
+        codes = np.empty((len(values), self._parts), np.uint8)
+        split = values.reshape(len(values), self._parts, -1)
+        for part, book in enumerate(self._codebook):
+            codes[:, part] = assigned(np.ascontiguousarray(split[:, part]), book)[0]
+        if self._spec.bits == 4:
+            codes = codes[:, ::2] | codes[:, 1::2] << 4
+        records["__pq_code"] = codes
+
+    def description(self) -> Mapping[str, Any]:
+        """Return how the file describes its columns."""
+        return {
+            "codebook_position": 2,
+            "nbits": self._spec.bits,
+            "num_sub_vectors": self._parts,
+            "dimension": self._dim,
+            "codebook_tensor": [],
+            "transposed": True,
+        }
+
+    def buffers(self) -> list[bytes]:
+        """Return the codebook, by parts, in the shape that readers expect."""
+        shape = (1 << self._spec.bits, self._dim)
+        return [encode_tensor(self._codebook.reshape(shape))]
+
+    def details(self) -> Details:
+        """Return what the manifest says."""
+        return Details(self._spec.metric, "pq", self._spec.bits, self._parts)
+
+
+def encoder_for(spec: IvfFlat, model: Model, type_: VectorType) -> Encoder:
+    """Return what encodes the vectors of an index."""
+    match spec.name.rpartition("_")[2]:
+        case "PQ":
+            assert isinstance(spec, IvfPq)
+            return ProductEncoder(spec, model, type_.dim)
+        case "SQ":
+            return ScalarEncoder(spec, model, type_.dim)
+        case _:
+            return PlainEncoder(spec, type_)
+
+
+def encoded(
+    batch: pa.RecordBatch, spec: IvfFlat, model: Model, encoder: Encoder, type_: VectorType
+) -> Iterator[tuple[npt.NDArray[np.int64], Records]]:
+    """Yield the partitions and the records of the vectors of a batch that the index holds."""
+    vectors, rows = _single(batch, type_)
+    for first in range(0, len(rows), STEP):
+        found, named = vectors[first : first + STEP], rows[first : first + STEP]
+        partitions, found, named = _assigned(found, named, spec, model, type_)
+        records: Records = np.empty(len(named), dtype_of(encoder.schema))
+        records[ROWS] = named
+        encoder.fill(records, found, partitions)
+        yield partitions, records
+
+
+def _single(batch: pa.RecordBatch, type_: VectorType) -> tuple[Matrix, Rows]:
+    """Return all vectors of a batch that are not null, and their rows."""
+    values, rows = batch.column(VALUE), np.asarray(batch.column(ROW))
+    if type_.is_multi:
+        counts = np.asarray(values.value_lengths().fill_null(0)).astype(np.int64)
+        values, rows = values.flatten(), np.repeat(rows, counts)
+    vectors, mask = vectors_of(values, type_)
+    return (vectors, rows) if mask is None else (vectors[mask], rows[mask])
+
+
+def _assigned(
+    vectors: Matrix, rows: Rows, spec: IvfFlat, model: Model, type_: VectorType
+) -> tuple[npt.NDArray[np.int64], Matrix, Rows]:
+    """Return the partitions of vectors, without those that the index does not hold."""
+    if type_.item == "uint8":
+        far = distances(np.asarray(model.centroids), vectors, type_, spec.metric)
+        return far.argmin(axis=1), vectors, rows
+    compared: Floats = as_floats(vectors, type_).astype(np.float32, copy=False)
+    if spec.metric == "cosine":
+        compared = normalized(compared)
+        vectors = normalized(as_floats(vectors, type_)).astype(type_.dtype)
+    is_finite = np.isfinite(compared).all(axis=1)
+    if not is_finite.all():
+        compared, vectors, rows = compared[is_finite], vectors[is_finite], rows[is_finite]
+    partitions, _ = assigned(compared, np.asarray(model.centroids, np.float32))
+    return partitions, vectors, rows

@@ -1,0 +1,181 @@
+"""Build, merge and move the segments of vector indices."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from lancetable.errors import InputError, UnsupportedError
+from lancetable.index.base import Sink, Source
+from lancetable.index.files import SegmentFiles
+from lancetable.index.specs import Spec
+from lancetable.index.vector.codec import encode_details
+from lancetable.index.vector.columns import Records, dtype_of, of_columns
+from lancetable.index.vector.encode import encoded, encoder_for
+from lancetable.index.vector.layout import AUXILIARY, ROWS, Layout, read_layout
+from lancetable.index.vector.shuffle import Shuffle
+from lancetable.index.ivf import CLASSES, IvfFlat, IvfPq, Model
+from lancetable.index.vector.storage import Plain, Product, Scalar
+from lancetable.index.vector.types import VectorType, vector_type
+from lancetable.index.vector.write import Written, write_segment
+
+SHARE = 3
+"""The part of the memory that records take before they go to a local file."""
+
+
+class VectorKind:
+    """All indices of vectors; what is built follows from the class of the parameters."""
+
+    name = "vector"
+
+    def refuses(self, type_: pa.DataType) -> str | None:
+        """Return why columns of a type cannot have such an index; None when they can."""
+        found = vector_type(type_)
+        if found is None:
+            return "it does not hold vectors; expected lists of a fixed size of floats or uint8"
+        if found.item == "bfloat16":
+            return "no other library reads an index of bfloat16; searches compare all rows"
+        return None
+
+    def build(
+        self,
+        rows: Iterable[pa.RecordBatch],
+        type_: pa.DataType,
+        spec: Spec,
+        sink: Sink,
+        memory_bytes: int,
+    ) -> bytes:
+        """Write a segment and return its details message."""
+        ivf, vectors = _parameters(spec), cast("VectorType", vector_type(type_))
+        model = ivf.model
+        if model is None:
+            raise InputError("the parameters of a vector index have no centroids; train them first")
+        encoder = encoder_for(ivf, model, vectors)
+        shuffle = Shuffle(
+            len(model.centroids),
+            dtype_of(encoder.schema),
+            max(memory_bytes // SHARE, 1),
+            sink.spill,
+        )
+        for batch in rows:
+            for partitions, records in encoded(batch, ivf, model, encoder, vectors):
+                shuffle.add(partitions, records)
+        written = Written(
+            ivf.name,
+            ivf.metric,
+            model.centroids,
+            model.loss,
+            encoder.schema,
+            encoder.description(),
+            encoder.buffers(),
+        )
+        write_segment(sink, shuffle.partitions(), written)
+        return encode_details(encoder.details())
+
+    def merge(
+        self,
+        sources: Sequence[Source],
+        type_: pa.DataType,
+        spec: Spec,
+        sink: Sink,
+        memory_bytes: int,
+    ) -> bytes | None:
+        """Write one segment from several with the same model and return its details message.
+
+        None, with nothing written, when they have different models.
+
+        Raises:
+            CorruptError: a file of a segment is damaged.
+        """
+        del memory_bytes
+        layouts = [read_layout(source.files) for source in sources]
+        first = layouts[0]
+        if not all(_is_alike(first, one) for one in layouts[1:]):
+            return None
+        ivf = _parameters(spec)
+        assert ivf.model is not None
+        encoder = encoder_for(ivf, ivf.model, cast("VectorType", vector_type(type_)))
+        merged = _merged(sources, layouts, encoder.schema)
+        written = Written(
+            first.kind,
+            first.metric,
+            ivf.model.centroids,
+            ivf.model.loss,
+            encoder.schema,
+            encoder.description(),
+            encoder.buffers(),
+        )
+        write_segment(sink, merged, written)
+        return encode_details(encoder.details())
+
+    def spec(self, files: SegmentFiles) -> Spec:
+        """Return the parameters of a segment, its model included.
+
+        Raises:
+            CorruptError: the segment does not record them properly.
+            UnsupportedError: this release does not build its kind.
+        """
+        return cast("Spec", spec_of(read_layout(files)))
+
+
+def spec_of(layout: Layout) -> IvfFlat:
+    """Return the parameters that a segment was built with, its model included.
+
+    Raises:
+        UnsupportedError: this release does not build its kind.
+    """
+    class_ = next((one for one in CLASSES if one.name == layout.kind), None)
+    if class_ is None:
+        raise UnsupportedError(f"indices of kind {layout.kind} are searched, not built")
+    model = Model(layout.centroids, loss=layout.loss)
+    given = {"metric": layout.metric, "partitions": len(layout.centroids)}
+    match layout.storage:
+        case Product(codebook=codebook, parts=parts, bits=bits):
+            model = model._replace(codebook=codebook)
+            given |= {"sub_vectors": parts, "bits": bits}
+        case Scalar(bounds=bounds):
+            model = model._replace(bounds=bounds)
+        case _:
+            pass
+    return class_(**given, model=model)
+
+
+def _parameters(spec: object) -> IvfFlat:
+    assert isinstance(spec, IvfFlat)
+    return spec
+
+
+def _is_alike(one: Layout, other: Layout) -> bool:
+    """Return whether two segments have the same model."""
+    if (one.kind, one.metric) != (other.kind, other.metric):
+        return False
+    if not np.array_equal(one.centroids, other.centroids):
+        return False
+    match one.storage, other.storage:
+        case (Product(codebook=a), Product(codebook=b)):
+            return np.array_equal(a, b)
+        case (Scalar(bounds=c), Scalar(bounds=d)):
+            return c == d
+        case (Plain(type=e), Plain(type=f)):
+            return e == f
+        case _:
+            return False
+
+
+def _merged(
+    sources: Sequence[Source], layouts: Sequence[Layout], schema: pa.Schema
+) -> Iterator[Records]:
+    """Yield the records of each partition of several segments, with the rows of the new one."""
+    names = tuple(schema.names)
+    for number in range(len(layouts[0].centroids)):
+        parts = []
+        for source, layout in zip(sources, layouts, strict=True):
+            first = int(layout.partitions.offsets[number])
+            count = int(layout.partitions.lengths[number])
+            columns = source.files.read(AUXILIARY, names, range(first, first + count))
+            records = of_columns(columns, schema, layout.by_rows)
+            rows, is_kept = source.translate(records[ROWS].copy())
+            records[ROWS] = rows
+            parts.append(records[is_kept])
+        yield np.concatenate(parts)
