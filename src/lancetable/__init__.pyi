@@ -29,6 +29,9 @@ from lancetable.format.limits import ReadLimits as ReadLimits
 from lancetable.format.limits import set_limits as set_limits
 from lancetable.fragment.write.progress import Progress as Progress
 from lancetable.fragment.write.writer import WriteOptions as WriteOptions
+from lancetable.index.ivf import IvfFlat as IvfFlat
+from lancetable.index.ivf import IvfPq as IvfPq
+from lancetable.index.ivf import IvfSq as IvfSq
 from lancetable.index.specs import Bitmap as Bitmap
 from lancetable.index.specs import BloomFilter as BloomFilter
 from lancetable.index.specs import BTree as BTree

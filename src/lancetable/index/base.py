@@ -87,7 +87,7 @@ class Source(NamedTuple):
 
 
 class IndexKind(Protocol):
-    """One kind of index, listed in ``index.registry``."""
+    """One kind of index that is built and merged, listed in ``index.registry``."""
 
     @property
     def name(self) -> str:
@@ -133,6 +133,10 @@ class IndexKind(Protocol):
             CorruptError: the segment does not record them properly.
         """
         ...
+
+
+class ScalarKind(IndexKind, Protocol):
+    """One kind of index that answers parts of predicates."""
 
     def open(self, files: SegmentFiles) -> ScalarIndex:
         """Return an opened segment.

@@ -1,4 +1,4 @@
-"""Parameters of new vector indices, one class for each kind, and what they learned from a sample."""
+"""Parameters of new vector indices, a class for each kind, and what was learned from a sample."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from lancetable.errors import InputError
 from lancetable.options import check_options, option
-
 
 Metric: TypeAlias = Literal["l2", "cosine", "dot", "hamming"]
 
@@ -32,6 +31,7 @@ class IvfFlat:
 
     kind: ClassVar[str] = "vector"
     name: ClassVar[str] = "IVF_FLAT"
+    version: ClassVar[int] = 1
     target: ClassVar[int] = 4096
     metric: Metric = option("l2", help="How vectors are compared.")
     partitions: int | None = option(

@@ -1,4 +1,4 @@
-"""The kinds of index that this release searches, and the opened segments of this process."""
+"""The kinds of index that this release knows, and the opened segments of this process."""
 
 import threading
 from collections import OrderedDict
@@ -9,7 +9,7 @@ from lancetable.errors import CorruptError
 from lancetable.format.manifest.indices.kinds import is_known, is_system, kind_of
 from lancetable.format.manifest.model import IndexSegment
 from lancetable.format.schema.model import Schema
-from lancetable.index.base import IndexKind, ScalarIndex
+from lancetable.index.base import IndexKind, ScalarIndex, ScalarKind
 from lancetable.index.files import SegmentFiles
 from lancetable.index.scalar.bitmap import BitmapKind, LabelListKind
 from lancetable.index.scalar.bloomfilter import BloomFilterKind
@@ -19,12 +19,13 @@ from lancetable.index.scalar.ngram import NGramKind
 from lancetable.index.scalar.rtree import RTreeKind
 from lancetable.index.scalar.zonemap import ZoneMapKind
 from lancetable.index.text.segment import TextSegment
+from lancetable.index.vector.kind import VectorKind
 from lancetable.index.vector.segment import VectorSegment
 from lancetable.store import Store
 
 _BITMAP, _BTREE, _NGRAM = BitmapKind(), BTreeKind(), NGramKind()
 
-SCALAR: Mapping[str, IndexKind] = {
+SCALAR: Mapping[str, ScalarKind] = {
     kind.name: kind
     for kind in (
         _BITMAP,
@@ -37,7 +38,11 @@ SCALAR: Mapping[str, IndexKind] = {
         BloomFilterKind(),
     )
 }
-"""Kinds in the order in which they are asked."""
+"""Kinds that answer parts of predicates, in the order in which they are asked."""
+
+_VECTOR = VectorKind()
+BUILT: Mapping[str, IndexKind] = {**SCALAR, _VECTOR.name: _VECTOR}
+"""Kinds that are built, merged and moved."""
 
 KEPT_SEGMENTS = 64
 
@@ -45,7 +50,7 @@ KEPT_SEGMENTS = 64
 def unusable(  # noqa: PLR0911 - one for each reason
     segment: IndexSegment, schema: Schema | None = None
 ) -> str | None:
-    """Return why a segment cannot answer predicates; None when it can.
+    """Return why a segment cannot be used; None when it can.
 
     With a schema, its column must exist: other libraries may index a column that was just dropped.
     """
@@ -54,8 +59,8 @@ def unusable(  # noqa: PLR0911 - one for each reason
         return "it is a system index"
     if not segment.type_url:
         return "it does not record its kind"
-    if kind.name not in SCALAR:
-        return f"kind {kind.name!r} does not answer predicates in this release"
+    if kind.name not in BUILT:
+        return f"kind {kind.name!r} is not used in this release"
     if not is_known(segment):
         return f"version {segment.index_version} of kind {kind.name!r} is not known"
     if len(segment.fields) != 1:

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 
 from lancetable.errors import InputError
+from lancetable.format.manifest.indices.kinds import KINDS
+from lancetable.index.ivf import CLASSES as VECTORS
+from lancetable.index.ivf import IvfFlat
 from lancetable.options import check_options, option, parse_texts
 
 
@@ -91,11 +94,24 @@ class JsonPath:
             raise InputError(f"target is {self.target!r}; give BTree(), Bitmap() or NGram()")
 
 
-Spec: TypeAlias = BTree | Bitmap | LabelList | ZoneMap | BloomFilter | NGram | RTree | JsonPath
+Spec: TypeAlias = (
+    BTree | Bitmap | LabelList | ZoneMap | BloomFilter | NGram | RTree | IvfFlat | JsonPath
+)
 SpecArgument: TypeAlias = Spec | str
 
-_CLASSES = (BTree, Bitmap, LabelList, ZoneMap, BloomFilter, NGram, RTree)
-BY_NAME: dict[str, type] = {one.kind: one for one in _CLASSES}
+_CLASSES: tuple[type[Any], ...] = (
+    BTree,
+    Bitmap,
+    LabelList,
+    ZoneMap,
+    BloomFilter,
+    NGram,
+    RTree,
+    *VECTORS,
+)
+BY_NAME: dict[str, type] = {
+    getattr(one, "name", one.kind).replace("_", "").lower(): one for one in _CLASSES
+}
 
 
 def parse_spec(given: object, parameters: Mapping[str, str] | None = None) -> Spec:
@@ -108,7 +124,7 @@ def parse_spec(given: object, parameters: Mapping[str, str] | None = None) -> Sp
         InputError: there is no such kind, or a parameter is not valid.
     """
     if isinstance(given, (*_CLASSES, JsonPath)):
-        return given
+        return cast("Spec", given)
     texts = dict(parameters or {})
     kind = given.replace("_", "").lower() if isinstance(given, str) else ""
     if kind == JsonPath.kind and parameters is not None:
@@ -122,3 +138,10 @@ def parse_spec(given: object, parameters: Mapping[str, str] | None = None) -> Sp
         )
     made: Spec = parse_texts(BY_NAME[kind], texts)
     return made
+
+
+def written_version(spec: Spec, *, stable_row_ids: bool) -> int:
+    """Return the version of new segments."""
+    if isinstance(spec, IvfFlat):
+        return spec.version
+    return KINDS[spec.kind].written(stable_row_ids=stable_row_ids)

@@ -80,6 +80,8 @@ class Indices:
         reuse = load_reuse(snapshot, segments)
         by_field: dict[int, list[Usable]] = {}
         for segment in segments:
+            if kind_of(segment).name not in SCALAR:
+                continue
             reason = unusable(segment)
             if reason is None:
                 fragments = _described(segment, reuse).intersection(readers.positions)

@@ -14,7 +14,7 @@ from lancetable.expression.tree import rebuild
 from lancetable.format.manifest.indices.codec import decode_json_details, encode_json_details
 from lancetable.format.manifest.indices.kinds import KINDS, kind_name
 from lancetable.format.rows import RowSet
-from lancetable.index.base import ROW, VALUE, IndexKind, ScalarIndex, Sink, Source
+from lancetable.index.base import ROW, VALUE, ScalarIndex, ScalarKind, Sink, Source
 from lancetable.index.files import SegmentFiles
 from lancetable.index.scalar import bitmap, btree
 from lancetable.index.specs import JsonPath, Spec
@@ -85,7 +85,7 @@ class JsonPathKind:
 
     name = JsonPath.kind
 
-    def __init__(self, kinds: Iterable[IndexKind]) -> None:
+    def __init__(self, kinds: Iterable[ScalarKind]) -> None:
         self._kinds = {kind.name: kind for kind in kinds if kind.name in TARGETS}
 
     def refuses(self, type_: pa.DataType) -> str | None:
@@ -149,7 +149,7 @@ class JsonPathKind:
         kind = self._target(files)
         return JsonPathSegment(path, _type(files, kind.name), kind.open(files))
 
-    def _target(self, files: SegmentFiles) -> IndexKind:
+    def _target(self, files: SegmentFiles) -> ScalarKind:
         name = target_of(files.segment.details)
         if name not in self._kinds:
             raise CorruptError(f"an index on JSON documents is of kind {name!r}")

@@ -8,12 +8,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancetable.index.base import ROW, VALUE
+from lancetable.index.ivf import IvfFlat, IvfPq, Model
 from lancetable.index.vector.codec import Details, encode_tensor
 from lancetable.index.vector.columns import Records, dtype_of, lists, row_field
 from lancetable.index.vector.distance import Floats, distances, normalized
 from lancetable.index.vector.kmeans import assigned
 from lancetable.index.vector.layout import ROWS
-from lancetable.index.ivf import IvfFlat, IvfPq, Model
 from lancetable.index.vector.storage import Scalar
 from lancetable.index.vector.top import Rows
 from lancetable.index.vector.types import Matrix, VectorType, as_floats, vectors_of
@@ -27,9 +27,7 @@ class Encoder(Protocol):
 
     schema: pa.Schema
 
-    def fill(
-        self, records: Records, vectors: Matrix, partitions: npt.NDArray[np.int64]
-    ) -> None:
+    def fill(self, records: Records, vectors: Matrix, partitions: npt.NDArray[np.int64]) -> None:
         """Fill the columns beside the row, of vectors that were assigned to partitions."""
         ...
 
@@ -55,9 +53,7 @@ class PlainEncoder:
         item = pa.from_numpy_dtype(type_.dtype)
         self.schema = pa.schema([row_field(), lists("flat", item, type_.dim)])
 
-    def fill(
-        self, records: Records, vectors: Matrix, partitions: npt.NDArray[np.int64]
-    ) -> None:
+    def fill(self, records: Records, vectors: Matrix, partitions: npt.NDArray[np.int64]) -> None:
         """Fill the vectors."""
         del partitions
         records["flat"] = vectors
@@ -84,9 +80,7 @@ class ScalarEncoder:
         self._scalar = Scalar(dim, spec.metric, self._bounds)
         self.schema = pa.schema([row_field(), lists("__sq_code", pa.uint8(), dim)])
 
-    def fill(
-        self, records: Records, vectors: Matrix, partitions: npt.NDArray[np.int64]
-    ) -> None:
+    def fill(self, records: Records, vectors: Matrix, partitions: npt.NDArray[np.int64]) -> None:
         """Fill the codes."""
         del partitions
         records["__sq_code"] = self._scalar.encode(vectors.astype(np.float32))
@@ -109,19 +103,18 @@ class ScalarEncoder:
 class ProductEncoder:
     """A code for each part of a vector."""
 
-    def __init__(self, spec: IvfPq, model: Model, dim: int) -> None:
+    def __init__(self, spec: IvfPq, model: Model, type_: VectorType) -> None:
         assert model.codebook is not None
         self._spec = spec
-        self._dim = dim
+        self._dim = type_.dim
+        self._dtype = type_.dtype
         self._centroids = np.asarray(model.centroids, np.float32)
         self._codebook = np.asarray(model.codebook, np.float32)
         self._parts = len(self._codebook)
         width = self._parts * spec.bits // 8
         self.schema = pa.schema([row_field(), lists("__pq_code", pa.uint8(), width)])
 
-    def fill(
-        self, records: Records, vectors: Matrix, partitions: npt.NDArray[np.int64]
-    ) -> None:
+    def fill(self, records: Records, vectors: Matrix, partitions: npt.NDArray[np.int64]) -> None:
         """Fill the codes."""
         values = vectors.astype(np.float32)
         if self._spec.metric != "dot":
@@ -131,8 +124,9 @@ class ProductEncoder:
         for part, book in enumerate(self._codebook):
             codes[:, part] = assigned(np.ascontiguousarray(split[:, part]), book)[0]
         if self._spec.bits == 4:
-            codes = codes[:, ::2] | codes[:, 1::2] << 4
-        records["__pq_code"] = codes
+            records["__pq_code"] = codes[:, ::2] | codes[:, 1::2] << 4
+        else:
+            records["__pq_code"] = codes
 
     def description(self) -> Mapping[str, Any]:
         """Return how the file describes its columns."""
@@ -148,7 +142,7 @@ class ProductEncoder:
     def buffers(self) -> list[bytes]:
         """Return the codebook, by parts, in the shape that readers expect."""
         shape = (1 << self._spec.bits, self._dim)
-        return [encode_tensor(self._codebook.reshape(shape))]
+        return [encode_tensor(self._codebook.reshape(shape).astype(self._dtype))]
 
     def details(self) -> Details:
         """Return what the manifest says."""
@@ -160,7 +154,7 @@ def encoder_for(spec: IvfFlat, model: Model, type_: VectorType) -> Encoder:
     match spec.name.rpartition("_")[2]:
         case "PQ":
             assert isinstance(spec, IvfPq)
-            return ProductEncoder(spec, model, type_.dim)
+            return ProductEncoder(spec, model, type_)
         case "SQ":
             return ScalarEncoder(spec, model, type_.dim)
         case _:

@@ -1,7 +1,7 @@
 """Build, merge and move the segments of vector indices."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -9,13 +9,13 @@ import pyarrow as pa
 from lancetable.errors import InputError, UnsupportedError
 from lancetable.index.base import Sink, Source
 from lancetable.index.files import SegmentFiles
+from lancetable.index.ivf import CLASSES, IvfFlat, Model
 from lancetable.index.specs import Spec
 from lancetable.index.vector.codec import encode_details
 from lancetable.index.vector.columns import Records, dtype_of, of_columns
 from lancetable.index.vector.encode import encoded, encoder_for
 from lancetable.index.vector.layout import AUXILIARY, ROWS, Layout, read_layout
 from lancetable.index.vector.shuffle import Shuffle
-from lancetable.index.ivf import CLASSES, IvfFlat, IvfPq, Model
 from lancetable.index.vector.storage import Plain, Product, Scalar
 from lancetable.index.vector.types import VectorType, vector_type
 from lancetable.index.vector.write import Written, write_segment
@@ -64,7 +64,7 @@ class VectorKind:
         written = Written(
             ivf.name,
             ivf.metric,
-            model.centroids,
+            model.centroids.astype(vectors.dtype),
             model.loss,
             encoder.schema,
             encoder.description(),
@@ -95,12 +95,13 @@ class VectorKind:
             return None
         ivf = _parameters(spec)
         assert ivf.model is not None
-        encoder = encoder_for(ivf, ivf.model, cast("VectorType", vector_type(type_)))
+        vectors = cast("VectorType", vector_type(type_))
+        encoder = encoder_for(ivf, ivf.model, vectors)
         merged = _merged(sources, layouts, encoder.schema)
         written = Written(
             first.kind,
             first.metric,
-            ivf.model.centroids,
+            ivf.model.centroids.astype(vectors.dtype),
             ivf.model.loss,
             encoder.schema,
             encoder.description(),
@@ -129,7 +130,7 @@ def spec_of(layout: Layout) -> IvfFlat:
     if class_ is None:
         raise UnsupportedError(f"indices of kind {layout.kind} are searched, not built")
     model = Model(layout.centroids, loss=layout.loss)
-    given = {"metric": layout.metric, "partitions": len(layout.centroids)}
+    given: dict[str, Any] = {"metric": layout.metric, "partitions": len(layout.centroids)}
     match layout.storage:
         case Product(codebook=codebook, parts=parts, bits=bits):
             model = model._replace(codebook=codebook)

@@ -1,4 +1,4 @@
-"""Centroids of a sample: Lloyd's rounds on matrices, and splits of large clusters for empty ones."""
+"""Centroids of a sample: rounds of assignment and means; empty clusters split large ones."""
 
 import numpy as np
 import numpy.typing as npt

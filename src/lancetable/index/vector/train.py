@@ -3,9 +3,9 @@
 import numpy as np
 
 from lancetable.errors import InputError
+from lancetable.index.ivf import IvfFlat, IvfPq, IvfSq, Model
 from lancetable.index.vector.distance import Floats, normalized
 from lancetable.index.vector.kmeans import assigned, centroids_of
-from lancetable.index.ivf import IvfFlat, IvfPq, IvfSq, Model
 from lancetable.index.vector.types import Matrix, VectorType, as_floats
 
 CODE_SAMPLE = 256
@@ -34,9 +34,12 @@ def train(spec: IvfFlat, sample: Matrix, rows: int, type_: VectorType) -> Model:
     partitions = min(spec.partitions_for(rows), len(vectors))
     learned = vectors[: max(partitions * spec.sample_rate, 1)]
     centroids, loss = centroids_of(learned, partitions, is_spherical=spec.metric == "cosine")
+    # Files hold both in the type of the column, and codes are made with what files hold.
+    centroids = centroids.astype(type_.dtype).astype(np.float32)
     model = Model(centroids, loss=loss)
     if isinstance(spec, IvfPq):
-        return model._replace(codebook=_codebook(spec, vectors, centroids))
+        codebook = _codebook(spec, vectors, centroids)
+        return model._replace(codebook=codebook.astype(type_.dtype).astype(np.float32))
     if isinstance(spec, IvfSq):
         return model._replace(bounds=(float(vectors.min()), float(vectors.max())))
     return model

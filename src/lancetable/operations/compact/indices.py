@@ -14,7 +14,7 @@ import numpy.typing as npt
 from lancetable.commit.reuse import load_reuse
 from lancetable.commit.snapshot import Snapshot
 from lancetable.commit.transaction import RewriteGroup, RewrittenIndex
-from lancetable.errors import CorruptError
+from lancetable.errors import CorruptError, UnsupportedError
 from lancetable.file.model import file_version
 from lancetable.format.arrays import Mask
 from lancetable.format.manifest import IndexSegment
@@ -25,7 +25,7 @@ from lancetable.format.rows import MAX_OFFSET, OFFSET_BITS
 from lancetable.fragment.deletions import load_deletions
 from lancetable.index.base import Source
 from lancetable.index.files import SegmentFiles
-from lancetable.index.registry import SCALAR, unusable
+from lancetable.index.registry import BUILT, unusable
 from lancetable.index.sink import new_segment
 from lancetable.operations.compact.order import Order
 from lancetable.operations.index.segments import column_of, column_type
@@ -144,20 +144,20 @@ def _remap(snapshot: Snapshot, segment: IndexSegment, moved: MovedRows) -> Rewri
     """Write a segment with new addresses; None when its kind cannot."""
     store, folder = snapshot.index_place(segment)
     files = SegmentFiles(store, folder, segment)
-    kind = SCALAR[kind_of(segment).name]
+    kind = BUILT[kind_of(segment).name]
     column = column_of(snapshot, segment)
 
     def translate(rows: Addresses) -> tuple[Addresses, Mask]:
         new = moved.translate(rows)
         return new, new != _GONE
 
+    try:
+        spec = kind.spec(files)
+    except UnsupportedError:
+        return None
     with new_segment(snapshot.store, file_version(replaced_version(snapshot.manifest))) as sink:
         details = kind.merge(
-            [Source(files, translate)],
-            column_type(snapshot, column),
-            kind.spec(files),
-            sink,
-            _MEMORY_BYTES,
+            [Source(files, translate)], column_type(snapshot, column), spec, sink, _MEMORY_BYTES
         )
     if details is None:
         return None

@@ -17,7 +17,7 @@ from lancetable.errors import ExistsError, IndexNotFoundError, InputError, Schem
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import SYSTEM
 from lancetable.fragment.write.progress import Progress, ProgressCallback, RunningTotal
-from lancetable.index.registry import SCALAR
+from lancetable.index.registry import BUILT
 from lancetable.index.specs import Spec
 from lancetable.operations.index.segments import (
     SegmentTask,
@@ -25,6 +25,7 @@ from lancetable.operations.index.segments import (
     column_type,
     paths_of,
 )
+from lancetable.operations.index.train import trained
 from lancetable.operations.results import Done, RunOptions, VersionResult, WriteResult
 from lancetable.operations.retry import repeat, write_version
 from lancetable.operations.rows.parts import part_of
@@ -103,12 +104,13 @@ def create_index(
         rows = {one.id: one.live_rows or 0 for one in latest.manifest.fragments}
         read = sum(rows[id_] for ids in groups for id_ in ids)
         callback = summed(run.progress, read)
+        fitted = trained(latest, column, spec, frozenset[int]().union(*groups))
         tasks = [
             SegmentTask(
                 part_of(latest, (one for one in latest.manifest.fragments if one.id in ids)),
                 name,
                 column,
-                spec,
+                fitted,
                 ids,
                 memory,
                 progress=callback,
@@ -184,10 +186,10 @@ def _checked(
     snapshot: Snapshot, column: str, spec: Spec, options: IndexOptions
 ) -> tuple[str, tuple[IndexSegment, ...]]:
     """Return the name of a new index, and the segments that it replaces."""
-    kind = SCALAR.get(spec.kind)
+    kind = BUILT.get(spec.kind)
     if kind is None:
         raise InputError(
-            f"indices of kind {spec.kind!r} cannot be built; use one of {', '.join(SCALAR)}"
+            f"indices of kind {spec.kind!r} cannot be built; use one of {', '.join(BUILT)}"
         )
     type_ = column_type(snapshot, column)
     reason = kind.refuses(type_)

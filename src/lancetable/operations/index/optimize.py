@@ -22,12 +22,12 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from lancetable.commit.snapshot import Snapshot
-from lancetable.errors import CorruptError, FileNotFoundInStoreError
+from lancetable.errors import CorruptError, FileNotFoundInStoreError, UnsupportedError
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import is_system, kind_of
 from lancetable.fragment.write.progress import ProgressCallback
 from lancetable.index.files import SegmentFiles
-from lancetable.index.registry import SCALAR
+from lancetable.index.registry import BUILT
 from lancetable.index.specs import Spec
 from lancetable.operations.index.create import (
     DEFAULT_RUN,
@@ -44,6 +44,7 @@ from lancetable.operations.index.segments import (
     column_of,
 )
 from lancetable.operations.index.stale_rows import may_be_stale
+from lancetable.operations.index.train import trained, untrained
 from lancetable.operations.results import Done, RunOptions, VersionResult
 from lancetable.operations.retry import repeat
 from lancetable.options import check_options, option
@@ -218,6 +219,10 @@ def _step(
     refused = next((one.unusable for one in infos if one.unusable is not None), None)
     if refused is not None:
         return OptimizeStep(name, f"left as it is: {refused}")
+    try:
+        _spec(snapshot, segments)
+    except UnsupportedError as error:
+        return OptimizeStep(name, f"left as it is: {error}")
     segments = [one.segment for one in infos]
     known = {one.segment.uuid: one.covered for one in infos}
     counts = {one.uuid: sum(rows[id_] for id_ in known[one.uuid]) for one in segments}
@@ -290,20 +295,26 @@ def _task(
     snapshot: Snapshot, step: OptimizeStep, memory_bytes: int, progress: ProgressCallback | None
 ) -> SegmentTask:
     first = next(one for one in (*step.removed, *snapshot.indices()) if one.name == step.name)
-    spec = _spec(snapshot, [one for one in snapshot.indices() if one.name == step.name])
-    column = column_of(snapshot, first)
+    segments = [one for one in snapshot.indices() if one.name == step.name]
+    spec, column = _spec(snapshot, segments), column_of(snapshot, first)
+    if not step.merged and len(step.removed) == len(segments):
+        spec = trained(snapshot, column, untrained(spec), step.fragments)
     return SegmentTask(
         snapshot, step.name, column, spec, step.fragments, memory_bytes, step.merged, progress
     )
 
 
 def _spec(snapshot: Snapshot, segments: Sequence[IndexSegment]) -> Spec:
-    """Return the parameters of an index; a segment whose files are damaged is passed over."""
+    """Return the parameters of an index; a segment whose files are damaged is passed over.
+
+    Raises:
+        UnsupportedError: this release does not build its kind.
+    """
     last = len(segments) - 1
     for number, one in enumerate(segments):
         files = SegmentFiles(*snapshot.index_place(one), one)
         try:
-            return SCALAR[kind_of(one).name].spec(files)
+            return BUILT[kind_of(one).name].spec(files)
         except (CorruptError, FileNotFoundInStoreError):
             if number == last:
                 raise

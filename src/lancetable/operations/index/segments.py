@@ -32,9 +32,9 @@ from lancetable.fragment.readers import Readers
 from lancetable.fragment.write.progress import Progress, ProgressCallback
 from lancetable.index.base import ROW, VALUE, Numbers, Source
 from lancetable.index.files import SegmentFiles
-from lancetable.index.registry import SCALAR
+from lancetable.index.registry import BUILT
 from lancetable.index.sink import new_segment
-from lancetable.index.specs import Spec
+from lancetable.index.specs import Spec, written_version
 from lancetable.operations.index.describe import covered
 from lancetable.operations.input.write import replaced_version
 from lancetable.operations.rows.move_rows import has_stable_row_ids
@@ -113,7 +113,7 @@ def paths_of(segment: IndexSegment) -> list[str]:
 
 def _built(task: SegmentTask) -> IndexSegment:
     snapshot = task.snapshot
-    type_, kind = column_type(snapshot, task.column), SCALAR[task.spec.kind]
+    type_, kind = column_type(snapshot, task.column), BUILT[task.spec.kind]
     with new_segment(snapshot.store, file_version(replaced_version(snapshot.manifest))) as sink:
         details = kind.build(_rows(task), type_, task.spec, sink, task.memory_bytes)
         files = tuple(sink.files)
@@ -132,7 +132,7 @@ def _merged(task: SegmentTask, fresh: IndexSegment | None) -> IndexSegment | Non
     if fresh is not None:
         new = SegmentFiles(snapshot.store, index_folder(fresh.uuid), fresh)
         sources.append(Source(new, lambda rows: (rows, np.ones(len(rows), np.bool_))))
-    type_, kind = column_type(snapshot, task.column), SCALAR[task.spec.kind]
+    type_, kind = column_type(snapshot, task.column), BUILT[task.spec.kind]
     with new_segment(snapshot.store, file_version(replaced_version(snapshot.manifest))) as sink:
         details = kind.merge(sources, type_, task.spec, sink, task.memory_bytes)
         files = tuple(sink.files)
@@ -154,7 +154,7 @@ def _entry(task: SegmentTask, uuid: str, details: bytes) -> IndexSegment:
         fragment_bitmap=encode_bitmap(sorted(task.fragment_ids)),
         type_url=kind.type_url,
         details=details,
-        index_version=kind.written(stable_row_ids=is_stable),
+        index_version=written_version(task.spec, stable_row_ids=is_stable),
         created_at=datetime.now(UTC),
     )
 
