@@ -87,11 +87,11 @@ def test_they_are_kept(table, act, tmp_path):
 def test_it_is_said_why(table, caplog):
     reasons = {one.name: one.unusable for one in table.indices.list()}
     assert reasons == {
-        "kind_idx": "kind 'later' does not answer predicates in this release",
+        "kind_idx": "kind 'later' is not used in this release",
         "version_idx": "version 99 of kind 'btree' is not known",
         "details_idx": "it does not record its kind",
         "two_idx": "it has 2 fields, expected 1",
-        "fields of later releases_idx": "kind 'later' does not answer predicates in this release",
+        "fields of later releases_idx": "kind 'later' is not used in this release",
         "no bitmap_idx": "it does not record which fragments it describes",
     }
     assert table.indices["kind_idx"].kind == "LaterIndexDetails"

@@ -219,11 +219,14 @@ def _step(
     refused = next((one.unusable for one in infos if one.unusable is not None), None)
     if refused is not None:
         return OptimizeStep(name, f"left as it is: {refused}")
+    segments = [one.segment for one in infos]
     try:
         _spec(snapshot, segments)
     except UnsupportedError as error:
         return OptimizeStep(name, f"left as it is: {error}")
-    segments = [one.segment for one in infos]
+    except (CorruptError, FileNotFoundInStoreError) as error:
+        if mode != "rebuild":
+            return OptimizeStep(name, f"left as it is: {error}")
     known = {one.segment.uuid: one.covered for one in infos}
     counts = {one.uuid: sum(rows[id_] for id_ in known[one.uuid]) for one in segments}
     new = frozenset(rows).difference(*(known[one.uuid] for one in segments))

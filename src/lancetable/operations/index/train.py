@@ -16,7 +16,7 @@ from lancetable.index.vector.train import sample_rows, train
 from lancetable.index.vector.types import Matrix, VectorType, vector_type, vectors_of
 from lancetable.operations.index.segments import column_type
 from lancetable.operations.rows.parts import part_of
-from lancetable.scan.plan import Plans
+from lancetable.scan.plans import Plans
 from lancetable.scan.request import ScanRequest
 from lancetable.scan.take import Taker
 
