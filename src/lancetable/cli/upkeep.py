@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lancetable.table.settings import CheckSettings, CleanupSettings, CompactSettings
 
 Level = Annotated[
-    str, typer.Option("--level", help="How closely to look: metadata, files or data.")
+    str, typer.Option("--level", help="How closely to look: metadata, files, data or indices.")
 ]
 Journal = Annotated[
     str | None,

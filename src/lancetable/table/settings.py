@@ -13,7 +13,7 @@ from lancetable.fragment.write.progress import ProgressCallback
 class CheckSettings(TypedDict, total=False):
     """Fields of :class:`lancetable.CheckOptions`."""
 
-    level: Literal["metadata", "files", "data"]
+    level: Literal["metadata", "files", "data", "indices"]
     all_versions: bool
     journal: str | None
 

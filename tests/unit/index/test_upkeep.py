@@ -4,13 +4,18 @@ import os
 import shutil
 import time
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 
 import lancetable as lt
+from lancetable.commit.committer import commit
+from lancetable.commit.transaction import CreateIndex
+from tests.unit.index.test_geometry import point
 
 NOW = {"older_than": timedelta(0), "unverified_after": timedelta(0)}
 
@@ -122,6 +127,71 @@ def test_an_optimization_builds_damaged_segments_again(table, caplog):
     assert table.maintenance.check(all_versions=False).is_ok
     assert "index id_idx" in table.scan(where="id = 100").explain()
     assert table.count("tag = 't1'") == 15
+
+
+KINDS: dict[str, Any] = {
+    "a": "btree",
+    "b": "bitmap",
+    "z": lt.ZoneMap(rows_per_zone=16),
+    "f": lt.BloomFilter(items=16),
+    "l": "label_list",
+    "w": "ngram",
+    "g": lt.RTree(page_size=8),
+}
+
+
+def every_kind(path, *, stable):
+    """Return a table with an index of each kind, whose rows moved."""
+    n = 200
+    data = {
+        "id": range(n),
+        "a": [None if i % 11 == 0 else i * 0.5 if i % 5 else float("nan") for i in range(n)],
+        "b": [None if i % 13 == 0 else i % 3 for i in range(n)],
+        "z": pa.array([None if i % 17 == 0 else i for i in range(n)], pa.int64()),
+        "f": [f"f{i % 50}" for i in range(n)],
+        "l": [None if i % 7 == 0 else [f"x{i % 5}", None] for i in range(n)],
+        "w": [f"word {i}" for i in range(n)],
+        "g": [point(i % 9, i % 11) for i in range(n)],
+    }
+    made = lt.create_table(path, pa.table(data), max_rows_per_file=40, stable_row_ids=stable)
+    for column, kind in KINDS.items():
+        made.indices.create(column, kind)
+    made.delete("id in (3, 60, 61)")
+    made.update({"a": "7.25", "b": "1", "f": "'f1'"}, "id < 20")
+    made.compact(deleted_share=0, where="id < 100")
+    made.indices.optimize(mode="append")
+    return made
+
+
+@pytest.mark.parametrize("level", ["data", "indices"])
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
+def test_segments_are_compared_with_the_rows(tmp_path, level, stable):
+    table = every_kind(tmp_path / "t", stable=stable)
+    assert table.maintenance.check(level=level).is_ok
+    other = every_kind(tmp_path / "other", stable=stable)
+    other.update({"a": "a + 1", "b": "b + 1", "z": "z + 1000", "f": "'other'"}, mode="columns")
+    other.update({"l": "['y']", "w": "'none'", "g": "null"}, mode="columns")
+    other.indices.optimize(mode="rebuild")
+    ours, theirs = table._snapshot, other._snapshot
+    lies = {one.name: one for one in theirs.indices()}
+    changed = []
+    for one in ours.indices():
+        if one.name in lies and one.files:
+            lie, uuid = lies[one.name], str(uuid4())
+            folders = (tmp_path / "other" / "_indices", tmp_path / "t" / "_indices")
+            shutil.copytree(folders[0] / lie.uuid, folders[1] / uuid)
+            changed.append((one, one._replace(uuid=uuid, files=lie.files, details=lie.details)))
+    old, new = zip(*changed, strict=True)
+    commit(ours, CreateIndex(new, old))
+    table.refresh()
+    problems = table.maintenance.check(level=level, all_versions=False).problems
+    found = {one.message.split("'")[1] for one in problems if one.kind == "index rows"}
+    geometries = {"g_idx"} if find_spec("shapely") else set()
+    assert found >= {"a_idx", "b_idx", "z_idx", "f_idx", "l_idx", "w_idx"} | geometries
+    table.maintenance.repair(level).execute()
+    table.refresh()
+    assert table.maintenance.check(level=level, all_versions=False).is_ok
+    assert not {"a_idx", "w_idx"} & set(table.indices)
 
 
 def test_coverage_is_part_of_a_check(table):

@@ -27,7 +27,10 @@ class Level(enum.IntEnum):
     FILES = 1
     """Also whether each file is there, has its size, a footer, and the rows it should have."""
     DATA = 2
-    """Also every page of every data file, and nulls where the schema allows none."""
+    """Also every page of every file, nulls where the schema allows none, and whether each index
+    segment finds the rows of some values."""
+    INDICES = 3
+    """Also whether each index segment finds the rows of all values."""
 
     @classmethod
     def named(cls, name: str) -> "Level":
@@ -47,10 +50,11 @@ class Level(enum.IntEnum):
 class CheckOptions:
     """Options of a check."""
 
-    level: Literal["metadata", "files", "data"] = option(
+    level: Literal["metadata", "files", "data", "indices"] = option(
         "files",
         help="How closely to look: metadata (manifests, references, transactions), files (also "
-        "presence, size, footer and row count of every file) or data (also every page).",
+        "presence, size, footer and row count of every file), data (also every page, and some "
+        "values of each index segment) or indices (also all their values).",
     )
     all_versions: bool = option(
         True,  # noqa: FBT003 - the default
@@ -70,7 +74,8 @@ class Fault(NamedTuple):
     """Something wrong that one version would meet."""
 
     kind: str
-    """One of manifest, transaction, fragment ids, data, nulls, deletion, row ids, blobs, index."""
+    """One of manifest, transaction, fragment ids, data, nulls, deletion, row ids, blobs, index,
+    index rows."""
     path: str
     message: str
     fragment: int | None = None
@@ -86,7 +91,7 @@ class Problem:
 
     kind: str
     """One of manifest, transaction, fragment ids, data, nulls, deletion, row ids, blobs, index,
-    tag, branch, hint."""
+    index rows, tag, branch, hint."""
     path: str
     message: str
     consequence: str

@@ -327,7 +327,7 @@ def _kept_segments(
         return ()
     broken: dict[str, Fault] = {}
     for fault in damage:
-        if fault.kind == "index" and fault.segment is not None:
+        if fault.kind in {"index", "index rows"} and fault.segment is not None:
             broken.setdefault(fault.segment, fault)
     kept = []
     for segment in segments:

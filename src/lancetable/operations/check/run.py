@@ -211,6 +211,10 @@ _CONSEQUENCES = {
     ),
     "row ids": "rows of fragment {fragments} cannot be found by their ids in version {versions}",
     "blobs": "columns of the blob dataset cannot be read completely in version {versions}",
+    "index rows": (
+        "predicates on the column of the index give other rows in version {versions}; repair_table "
+        "drops the segment"
+    ),
     "index": "the index cannot be used in version {versions}; searches look at the rows instead",
 }
 

@@ -21,6 +21,7 @@ from lancetable.operations.check.files import (
     check_deletion_file,
     check_index_file,
 )
+from lancetable.operations.check.index_rows import check_segment_rows
 from lancetable.operations.check.journal import Finding, Memory, said
 from lancetable.operations.check.model import DAMAGE, Fault, Level
 from lancetable.operations.check.rows import data_key, id_faults, note_no_nulls, null_faults
@@ -135,6 +136,7 @@ def _segment_faults(snapshot: Snapshot, segment: IndexSegment, memory: Memory) -
     sizes = {f"{folder}/{file.path}": file.size for file in segment.files}
     if not sizes:
         sizes = {entry.path: entry.size for entry in store.list(folder)}
+    is_whole = True
     for path, size in sizes.items():
         found = memory.look(
             ("index", store.root, path, size),
@@ -143,7 +145,16 @@ def _segment_faults(snapshot: Snapshot, segment: IndexSegment, memory: Memory) -
             ),
         )
         if found is not None:
+            is_whole = False
             yield Fault("index", shown(store, path), found[0], None, segment.uuid, found[1])
+    if is_whole and memory.level >= Level.DATA:
+        found = memory.look(
+            ("index rows", store.root, folder),
+            lambda: check_segment_rows(snapshot, segment, is_whole=memory.level >= Level.INDICES),
+        )
+        if found is not None:
+            message = f"index {segment.name!r}: {found[0]}"
+            yield Fault("index rows", shown(store, folder), message, None, segment.uuid, found[1])
 
 
 @dataclass(slots=True)

@@ -161,7 +161,8 @@ class MaintainedTable(BaseTable):
 
         Args:
             level: ``metadata`` looks at manifests, references and transactions; ``files`` also at
-                the presence, size, footer and row count of every file; ``data`` also at every page.
+                the presence, size, footer and row count of every file; ``data`` also at every page
+                and some values of each index; ``indices`` also at all their values.
             allVersions: look at all versions, not only at the latest.
             journal: a file in which the driver notes what was looked at, to go on from there.
 
