@@ -142,7 +142,7 @@ def test_options_that_mean_nothing_are_refused() -> None:
         lt.open_table("s3://bucket/x", storage_options={"part_bytes": "many"})
     with pytest.raises(lt.InputError, match="names no bucket"):
         lt.open_table("s3:///x")
-    with pytest.raises(lt.UnsupportedError, match="no store ftp://"):
+    with pytest.raises(lt.UnsupportedError, match="unknown scheme ftp://"):
         lt.open_table("ftp://host/x")
     with pytest.raises(lt.InputError, match="cannot be used"):
         lt.open_table("s3://bucket/x", storage_options={"aws_server_side_encryption": "rot13"})

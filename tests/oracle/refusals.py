@@ -15,6 +15,7 @@ WORDS = (
     "contains nulls not present in parent",
     "panicked with message",
     "must be byte aligned",
+    "column types must match schema types",
 )
 
 

@@ -138,12 +138,15 @@ def complaints(path: Path) -> list[str]:
     table = lt.open_table(path)
     rows = table.scan().to_arrow().to_pylist()
     texts = [] if rows == dataset.to_table().to_pylist() else ["has other rows for pylance"]
-    if table.indices.list() and "x" in table.schema.names:
+    indices = table.indices.list()
+    # pylance indexes a column that was cast meanwhile, and then refuses every predicate.
+    is_lost = any(name.isdecimal() for index in indices for name in index.columns)
+    if indices and "x" in table.schema.names:
         for x in {row["x"] for row in rows[::4]}:
             found = table.scan(where=f"x = {x}").to_arrow().to_pylist()
             if found != [row for row in rows if row["x"] == x]:
                 texts.append(f"has other rows where x is {x} through an index")
-            if found != dataset.to_table(filter=f"x = {x}").to_pylist():
+            if not is_lost and found != dataset.to_table(filter=f"x = {x}").to_pylist():
                 texts.append(f"has other rows for pylance where x is {x}")
     return texts
 

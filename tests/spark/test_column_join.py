@@ -121,7 +121,7 @@ def test_rows_are_known_by_themselves(spark, tmp_path, key, stable):
 def test_one_row_for_each_key(spark, table, path):
     before = data_files(path)
     twice = spark.createDataFrame([(1, 1), (24, 2), (24, 3), (31, 4)], "id bigint, x int")
-    with pytest.raises(InputError, match=r"LANCE_INPUT.*one key, such as id = 24;"):
+    with pytest.raises(InputError, match=r"LANCE_INPUT.*the same key, such as id = 24;"):
         table.addColumns(twice, on="id", join="cluster")
     assert lancetable.open_table(path).version == 6
     assert data_files(path) == before
