@@ -137,6 +137,23 @@ def test_batches_of_a_scan_keep_to_the_limit(tmp_path: Path, kind: str, version:
     assert table.count("n > 9") == 1990
 
 
+@pytest.mark.parametrize("where", ["k = 1", "k = 1 and n >= 500", "k <= 1"])
+def test_rows_that_indices_name_keep_to_the_limit(tmp_path: Path, where: str) -> None:
+    rows = texts(2000, 4000)
+    rows = rows.append_column("k", pa.array([number % 40 // 10 for number in range(2000)]))
+    table = lt.create_table(tmp_path / "t", rows, max_rows_per_file=800)
+    table.indices.create("k", "btree")
+    expected = table.scan(where=where, use_indices=False).to_arrow()
+    lt.set_limits(ReadLimits(max_batch_bytes=256 * KiB))
+    scan = table.scan(where=where)
+    assert "index k_idx" in scan.explain()
+    batches = list(scan.to_batches())
+    assert pa.Table.from_batches(batches) == expected
+    assert scan.to_arrow() == expected
+    assert max(batch.nbytes for batch in batches) <= 256 * KiB
+    assert scan.count() == expected.num_rows
+
+
 def test_batches_of_small_fragments_keep_to_the_limit(tmp_path: Path) -> None:
     table = lt.create_table(tmp_path / "t", texts(5, 20 * KiB))
     for _ in range(30):

@@ -7,7 +7,12 @@ import pytest
 
 import lancetable
 from lancetable.errors import CorruptError, ExistsError, IndexNotFoundError, InputError, SchemaError
+from lancetable.scan.plan import plan
 from lancetable.spark import LanceTable
+from lancetable.spark.options import ReadOptions
+from lancetable.spark.read.partitions import divide
+from lancetable.spark.read.reader import PartitionReader
+from lancetable.spark.read.schema import shown_schema
 
 
 @pytest.fixture
@@ -46,6 +51,26 @@ def test_the_life_of_an_index(either, path):
     assert version == core.refresh().version
     assert list(core.indices) == ["id_idx"]
     assert table.inspect.indices().count() == 1
+
+
+def test_a_scan_asks_indices_on_the_driver_and_hands_rows_to_tasks(either, path):
+    core = lancetable.open_table(path)
+    core.indices.create("id", "btree", fragments=[0, 1, 2])
+    core.delete("id = 150")
+    options = ReadOptions(where="id in (7, 150, 151, 350) and tag <> 't0'")
+    schema = core._snapshot.manifest.schema
+    reader = PartitionReader(shown_schema(schema, options), options)
+    planned = plan(schema, reader.request(schema, core.version))
+    partitions = divide(core._snapshot, planned, options)
+    named = {id_: rows for one in partitions for id_, rows in one.named.items()}
+    assert {id_: rows.rows.offsets().tolist() for id_, rows in named.items()} == {
+        0: [7],
+        1: [50, 51],
+    }
+    kept = [one.id for each in partitions for one in each.part.manifest.fragments]
+    assert sorted(kept) == [0, 1, 3]
+    found = LanceTable.forPath(either, path).toDF(where=options.where).collect()
+    assert sorted(row["id"] for row in found) == [151]
 
 
 def test_the_errors_are_those_of_the_core(either, path):

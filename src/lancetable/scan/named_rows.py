@@ -11,7 +11,7 @@ import numpy as np
 
 from lancetable.expression import Expression
 from lancetable.scan.answers import Known, Offsets
-from lancetable.scan.plan import ScanPlan, Window, windows
+from lancetable.scan.plan import ScanPlan, Window
 
 RUN_ROWS = 64
 """Rows that have on average so many neighbours are read as ranges."""
@@ -37,25 +37,27 @@ class Named(NamedTuple):
         self, every: Callable[[Iterable[int]], Iterator[Window]], step: int
     ) -> Iterator[Window]:
         """Yield the windows to read: of named rows at most ``step``, of others all."""
-        for position, (offsets, rest) in self.parts:
-            if offsets is None:
-                yield from every((position,))
-            elif are_runs(offsets):
-                yield from self._ranges(position, offsets, rest, step)
+        for part in self.parts:
+            if part.known.offsets is None:
+                yield from every((part.position,))
             else:
-                plan = self.plan_of(rest)
-                for first in range(0, len(offsets), step):
-                    part = offsets[first : first + step]
-                    yield Window(position, int(part[0]), int(part[-1]) + 1, part, plan)
+                yield from named_windows(part, self.plan_of, step)
 
-    def _ranges(
-        self, position: int, offsets: Offsets, rest: Expression | None, step: int
-    ) -> Iterator[Window]:
-        plan = self.plan_of(rest)
-        edges = np.flatnonzero(np.diff(offsets) > 1) + 1
-        for run in np.split(offsets, edges):
-            for window in windows(position, int(run[0]), int(run[-1]) + 1, step):
-                yield window._replace(plan=plan)
+
+def named_windows(
+    part: Part, plan_of: Callable[[Expression | None], ScanPlan], step: int
+) -> Iterator[Window]:
+    """Yield windows of at most ``step`` of the rows that indices name in a fragment."""
+    position, (offsets, rest) = part
+    if offsets is None:
+        raise AssertionError("no rows of the fragment are named")
+    whole = Window(position, int(offsets[0]), int(offsets[-1]) + 1, offsets, plan_of(rest))
+    if not are_runs(offsets):
+        yield from whole.parts(step)
+        return
+    for run in np.split(offsets, np.flatnonzero(np.diff(offsets) > 1) + 1):
+        ends = whole._replace(start=int(run[0]), stop=int(run[-1]) + 1, offsets=None)
+        yield from ends.parts(step)
 
 
 def are_runs(offsets: Offsets) -> bool:

@@ -279,6 +279,16 @@ class Window(NamedTuple):
         """The number of rows, deleted ones included."""
         return self.stop - self.start if self.offsets is None else len(self.offsets)
 
+    def parts(self, step: int) -> "Iterator[Window]":
+        """Yield windows of at most ``step`` of the rows."""
+        if self.offsets is None:
+            for part in windows(self.fragment, self.start, self.stop, step):
+                yield part._replace(plan=self.plan)
+            return
+        for first in range(0, len(self.offsets), step):
+            some = self.offsets[first : first + step]
+            yield Window(self.fragment, int(some[0]), int(some[-1]) + 1, some, self.plan)
+
 
 def windows(fragment: int, start: int, stop: int, step: int) -> Iterator[Window]:
     """Cut a range of rows into windows of about equal size, none larger than ``step``."""

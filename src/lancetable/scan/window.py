@@ -28,7 +28,7 @@ from lancetable.fragment.select import (
     rows_of,
 )
 from lancetable.scan.coded_filter import coded_filter
-from lancetable.scan.plan import ScanPlan, Window, windows
+from lancetable.scan.plan import ScanPlan, Window
 from lancetable.scan.request import DEFAULTS
 from lancetable.scan.result import Piece, finish, mask_of
 from lancetable.scan.row_size import TELLING_ROWS, Pace, bytes_of
@@ -102,12 +102,12 @@ def count_parts(plan: ScanPlan, readers: Readers, window: Window) -> int:
 
 
 def _divided(window: Window, cause: LimitError) -> Iterator[Window]:
-    rows = window.stop - window.start
+    rows = window.rows
     if rows <= 1:
         raise cause
     most = min(DEFAULTS.batch_bytes, read_limits().max_batch_bytes)
     fitting = most // max(cause.row_bytes, 1)
-    return windows(window.fragment, window.start, window.stop, max(min(fitting, rows // 2), 1))
+    return window.parts(max(min(fitting, rows // 2), 1))
 
 
 def _rows(reader: FragmentReader, columns: Columns, window: Window) -> int:

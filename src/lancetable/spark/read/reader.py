@@ -15,6 +15,7 @@ rows and hands them to the function in the same process.
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -25,11 +26,15 @@ from pyspark.sql.types import StructType
 from lancetable.commit.leases import reading
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import SchemaError
+from lancetable.expression import Expression
 from lancetable.format.schema.model import Schema
 from lancetable.format.schema.project import quote
 from lancetable.fragment.projection import ROW_OFFSET
 from lancetable.fragment.readers import Readers
+from lancetable.scan.answers import Known
+from lancetable.scan.named_rows import Part, named_windows
 from lancetable.scan.plan import ScanPlan, Window, plan, windows
+from lancetable.scan.plans import Plans
 from lancetable.scan.request import ScanRequest, parse_where
 from lancetable.scan.result import table_of
 from lancetable.scan.row_size import Pace, measured
@@ -80,13 +85,14 @@ class PartitionReader:
     def native_batches(self, partition: LancePartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition in the types of the table."""
         schema = partition.part.manifest.schema
-        planned = plan(schema, self.request(schema, partition.part.version))
+        request, plans = self.request(schema, partition.part.version), Plans(schema)
+        planned = plans.of(request)
         readers = Readers(partition.part)
         pace = measured((planned.early, planned.late), readers.source)
         with reading(partition.part.store, partition.part.version) as hold:
-            for window in self._windows(partition, readers, pace):
+            for window in self._windows(partition, readers, pace, partial(plans.narrowed, request)):
                 hold.tick()
-                for _, piece in read_parts(planned, readers, window, pace):
+                for _, piece in read_parts(window.plan or planned, readers, window, pace):
                     if not piece.rows:
                         continue
                     table = table_of(planned, piece)
@@ -117,10 +123,22 @@ class PartitionReader:
         arrays = [batch.column(name) if name in known else nulls for name in names]
         return pa.RecordBatch.from_arrays(arrays, names)
 
-    def _windows(self, partition: LancePartition, readers: Readers, pace: Pace) -> Iterator[Window]:
+    def _windows(
+        self,
+        partition: LancePartition,
+        readers: Readers,
+        pace: Pace,
+        plan_of: Callable[[Expression | None], ScanPlan],
+    ) -> Iterator[Window]:
         for one in partition.ranges:
-            stop = readers[one.position].opened.rows if one.stop is None else one.stop
-            yield from windows(one.position, one.start, stop, pace.rows(self.options.batch_bytes))
+            step = pace.rows(self.options.batch_bytes)
+            named = partition.named.get(partition.part.manifest.fragments[one.position].id)
+            if named is None:
+                stop = readers[one.position].opened.rows if one.stop is None else one.stop
+                yield from windows(one.position, one.start, stop, step)
+            else:
+                known = Known(named.rows.offsets(), named.rest)
+                yield from named_windows(Part(one.position, known), plan_of, step)
 
 
 def _named(schema: Schema, options: ReadOptions) -> dict[str, str]:
