@@ -186,7 +186,8 @@ class _Commit:
             discard(self.base.store, self.records)
             raise
         used = transaction_path(result.snapshot.manifest.transaction_file)
-        discard(self.base.store, [path for path in self.records if path != used])
+        if unused := self.records.keys() - {used}:
+            discard(self.base.store, unused)
         return result
 
     def _loop(self) -> CommitResult:
@@ -380,9 +381,11 @@ class _Commit:
         self.records[path] = message
 
     def _applied(self, mine: Transaction, tip: Tip, name: str) -> State:
-        needs = Needs(self._restored(mine.operation), self.storage_version, self.enable_row_ids)
+        operation = mine.operation
+        restored = self._restored(operation) if isinstance(operation, Restore) else None
+        needs = Needs(restored, self.storage_version, self.enable_row_ids)
         try:
-            return applied(tip.snapshot, mine.operation, name, needs)
+            return applied(tip.snapshot, operation, name, needs)
         except InputError as cause:
             if tip.snapshot.version == self.base.version:
                 raise
@@ -390,9 +393,7 @@ class _Commit:
                 f"after version {tip.snapshot.version} of another writer, {cause}", retryable=True
             ) from cause
 
-    def _restored(self, operation: Operation) -> State | None:
-        if not isinstance(operation, Restore):
-            return None
+    def _restored(self, operation: Restore) -> State:
         base = self.base
         old = load(base.location, version=operation.version, branch=base.branch)
         return State(old.manifest, tuple(old.indices()))

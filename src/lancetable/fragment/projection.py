@@ -90,7 +90,7 @@ class Projection:
 
 def live_ids(file: DataFile) -> frozenset[int]:
     """Return the ids a data file really holds; negative ones are no fields of the schema."""
-    return frozenset(id_ for id_ in file.fields if id_ >= 0)
+    return frozenset([id_ for id_ in file.fields if id_ >= 0])
 
 
 def plan_fragment(fields: Sequence[Field], files: Sequence[frozenset[int]]) -> FragmentPlan:

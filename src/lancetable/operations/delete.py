@@ -50,7 +50,7 @@ def _attempt(
     with marked_rows(snapshot, rows_by_fragment(found), options.runner) as marks:
         operation, affected = marks.delete(text), marks.affected
         made = options.make_version(snapshot, operation, options.commit, affected=affected)
-    rows = sum(len(one.rows) for one in found)
+    rows = sum([len(one.rows) for one in found])
     return Done(made.snapshot, DeleteResult(made.snapshot.version, rows, made.attempts, scanned))
 
 

@@ -58,7 +58,7 @@ def spread(work: Callable[[Item], Result], items: Iterable[Item], width: int) ->
     """
     given = list(items)
     if width < 2 or len(given) < 2:
-        return [work(item) for item in given]
+        return list(map(work, given))
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - opening a table waits
 
     with ThreadPoolExecutor(min(width, len(given)), "lancetable-spread") as pool:

@@ -28,7 +28,7 @@ _USER_SPACE = "fuse."
 class MemoryFile:
     """A file whose bytes are in memory, read or mapped."""
 
-    __slots__ = ("_map", "_path", "_view", "size")
+    __slots__ = ("_map", "_path", "_view", "is_file_map", "size")
 
     is_mapped = True
 
@@ -37,11 +37,14 @@ class MemoryFile:
         self._map = content if isinstance(content, mmap.mmap) else None
         self._path = path
         self.size = len(self._view)
+        self.is_file_map = self._map is not None
+        """True when the bytes are those of a file on the disk, not a copy of them."""
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Return a view of each range."""
         view = self._view
-        self.check_size()
+        if self.is_file_map:
+            self.check_size()
         return [view[start:stop] for start, stop in ranges]
 
     def check_size(self) -> None:
@@ -52,11 +55,6 @@ class MemoryFile:
         """
         if self._map is not None and self._map.size() < self.size:
             raise self._cut()
-
-    @property
-    def is_file_map(self) -> bool:
-        """True when the bytes are those of a file on the disk, not a copy of them."""
-        return self._map is not None
 
     def _cut(self) -> CorruptError:
         size = 0 if self._map is None else self._map.size()
@@ -145,9 +143,9 @@ def check_size(file: ReadableFile) -> None:
     Raises:
         CorruptError: it was truncated since it was mapped.
     """
-    mapped = mapped_file(file)
-    if mapped is not None:
-        mapped.check_size()
+    inner = getattr(file, "inner", file)
+    if isinstance(inner, MemoryFile) and inner.is_file_map:
+        inner.check_size()
 
 
 def mapped_file(file: ReadableFile) -> MemoryFile | None:

@@ -28,8 +28,7 @@ def find_fragments(manifest: Manifest, ids: Iterable[int]) -> dict[int, Fragment
     if not isinstance(fragments, StoredFragments):
         wanted = set(ids)
         return {one.id: one for one in fragments if one.id in wanted}
-    places = ((id_, fragments.find(id_)) for id_ in ids)
-    return {id_: fragments[place] for id_, place in places if place is not None}
+    return {id_: fragments[place] for id_ in ids if (place := fragments.find(id_)) is not None}
 
 
 def fragment_ids(manifest: Manifest) -> frozenset[int]:
@@ -127,7 +126,7 @@ def _largest_new_id(before: Manifest, made: Manifest) -> int | None:
     fragments = made.fragments
     used = next_fragment_id(before) - 1
     if isinstance(fragments, EditedFragments):
-        added = max((fragment.id for fragment in fragments.added), default=-1)
+        added = max([fragment.id for fragment in fragments.added], default=-1)
     elif fragments is before.fragments:
         added = -1
     else:

@@ -53,7 +53,7 @@ class _Stored(NamedTuple):
 
 def full_layers(layers: Layers) -> Layers:
     """Return the layers of a page of the same column in which anything may be null or empty."""
-    return any_layers(tuple(layer.is_list for layer in layers.items))
+    return any_layers(tuple([layer.is_list for layer in layers.items]))
 
 
 @lru_cache(maxsize=256)

@@ -357,7 +357,7 @@ def _message(manifest: Manifest) -> table_pb2.Manifest:
         next_row_id=manifest.next_row_id,
         config=manifest.config or {},
         table_metadata=manifest.table_metadata or {},
-        base_paths=encode_base_paths(manifest.base_paths),
+        base_paths=encode_base_paths(manifest.base_paths) if manifest.base_paths else (),
         branch=manifest.branch,
         max_allocated_field_id=manifest.max_allocated_field_id,
         blob_dataset_version=manifest.blob_dataset_version,

@@ -107,6 +107,7 @@ _NESTED: dict[str, Callable[[Field], pa.DataType]] = {
 }
 
 
+@lru_cache(maxsize=4096)
 def arrow_field(field: Field) -> pa.Field:
     """Return the field with its name, storage type, nullability and metadata."""
     type_ = arrow_type(field)

@@ -44,12 +44,12 @@ class Marks(tuple[Marked, ...]):
     @property
     def updated(self) -> tuple[Fragment, ...]:
         """The fragments that keep some rows, with their new deletion files."""
-        return tuple(one.fragment for one in self if one.fragment is not None)
+        return tuple([one.fragment for one in self if one.fragment is not None])
 
     @property
     def removed(self) -> tuple[int, ...]:
         """The ids of the fragments that keep no row."""
-        return tuple(one.id for one in self if one.fragment is None)
+        return tuple([one.id for one in self if one.fragment is None])
 
     @property
     def affected(self) -> dict[int, RowSet]:
@@ -59,7 +59,7 @@ class Marks(tuple[Marked, ...]):
     @property
     def paths(self) -> tuple[str, ...]:
         """The new deletion files."""
-        return tuple(one.path for one in self if one.path is not None)
+        return tuple([one.path for one in self if one.path is not None])
 
     def delete(self, predicate: str) -> Delete:
         """Return the operation that deletes the rows."""
@@ -88,7 +88,7 @@ def mark_rows(snapshot: Snapshot, rows: Mapping[int, RowSet], runner: Runner) ->
     """Write the deletion files of all fragments that lose some live rows."""
     tasks = plan_mark(snapshot, rows)
     results = run_steps(runner, mark_deleted, tasks, lambda marked: undo_marks(snapshot, marked))
-    return Marks(one for each in results for one in each)
+    return Marks([one for each in results for one in each])
 
 
 def plan_mark(snapshot: Snapshot, rows: Mapping[int, RowSet]) -> list[MarkTask]:

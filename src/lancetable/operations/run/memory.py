@@ -9,7 +9,7 @@ import gc
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import pyarrow as pa
 
@@ -30,15 +30,16 @@ class _Pauses:
 _PAUSES = _Pauses()
 
 
-@contextmanager
-def collector_paused(fragments: int = MANY_FRAGMENTS) -> Iterator[None]:
+def collector_paused(fragments: int = MANY_FRAGMENTS) -> AbstractContextManager[None]:
     """Pause the collector while a step handles at least ``MANY_FRAGMENTS`` fragments.
 
     A collector that the program disabled stays disabled.
     """
-    if fragments < MANY_FRAGMENTS:
-        yield
-        return
+    return _paused() if fragments >= MANY_FRAGMENTS else nullcontext()
+
+
+@contextmanager
+def _paused() -> Iterator[None]:
     with _PAUSES.lock:
         if not _PAUSES.count:
             _PAUSES.was_on = gc.isenabled()
