@@ -145,7 +145,7 @@ class CommitError(LanceTableError):
 
 
 class ConflictError(CommitError):
-    """Another writer changed what this change builds on; read again and decide anew.
+    """Another writer changed what this change builds on; open the table again and repeat it.
 
     ``retryable`` is true when the same work, done again on the new version, makes sense.
     """

@@ -162,7 +162,7 @@ class RowIdIndex:
 
 
 def _counted(sizes: Signed) -> Signed:
-    """Return 0, 1, … for each span anew."""
+    """Return 0, 1, … from the start of each span."""
     return np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 

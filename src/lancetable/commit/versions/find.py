@@ -50,7 +50,7 @@ def load(
     """Open one version of a table, by default the latest.
 
     Raises:
-        InputError: the arguments contradict each other.
+        InputError: more than one of version, tag and as_of is given, or a branch with a tag.
         TableNotFoundError: there is no table.
         VersionNotFoundError: the version does not exist, or was cleaned away.
         RefNotFoundError: the tag or branch does not exist.

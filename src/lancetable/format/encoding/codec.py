@@ -187,7 +187,7 @@ def _variable(message: Any, depth: int) -> Compression:
 
 def _flat_bits(compression: Compression, allowed: set[int]) -> int:
     if not isinstance(compression, Flat) or compression.bits not in allowed:
-        raise CorruptError(f"{compression} stands where flat integers are expected")
+        raise CorruptError(f"flat integers are expected, found {compression}")
     return compression.bits
 
 

@@ -92,7 +92,7 @@ def leaf_array(block: Block, kind: Kind, validity: Mask | None) -> pa.Array:
         CorruptError: the block cannot hold such values.
     """
     if validity is not None and len(validity) != len(block):
-        raise CorruptError(f"{len(validity)} levels stand beside {len(block)} values")
+        raise CorruptError(f"a page has {len(validity)} levels for {len(block)} values")
     if isinstance(block, FixedWidth):
         return _fixed(block, kind, validity)
     if isinstance(block, VariableWidth):
@@ -116,7 +116,7 @@ def _composite(
             return _structs(block, kind, validity)
         case Bits(data, count):
             if kind.shape is not Shape.BOOL:
-                raise CorruptError(f"single bits stand for values of type {kind.type}")
+                raise CorruptError(f"single bits cannot have type {kind.type}")
             return _from_buffers(kind.type, count, [pa.py_buffer(data)], validity)
 
 
@@ -150,12 +150,12 @@ def _fixed(block: FixedWidth, kind: Kind, validity: Mask | None) -> pa.Array:
         return _from_buffers(kind.type, count, [], validity, [items])
     if kind.shape is Shape.NULL:
         return pa.nulls(count)
-    raise CorruptError(f"values of {block.width} bytes stand for values of type {kind.type}")
+    raise CorruptError(f"values of {block.width} bytes cannot have type {kind.type}")
 
 
 def _variable(block: VariableWidth, kind: Kind, validity: Mask | None) -> pa.Array:
     if kind.shape is not Shape.VARIABLE:
-        raise CorruptError(f"values of any length stand for values of type {kind.type}")
+        raise CorruptError(f"values of any length cannot have type {kind.type}")
     offsets, data = block.offsets, block.data
     first, last = int(offsets[0]), int(offsets[-1])
     if first:
@@ -260,7 +260,7 @@ def _width(kind: Kind) -> int:
 
 def _lists(block: FixedSizeLists, kind: Kind, validity: Mask | None) -> pa.Array:
     if kind.shape is not Shape.LIST or kind.size != block.dimension:
-        raise CorruptError(f"lists of {block.dimension} items stand for values of type {kind.type}")
+        raise CorruptError(f"lists of {block.dimension} items cannot have type {kind.type}")
     items = leaf_array(block.items, kind.children[0], block.validity)
     if len(items) != block.count * block.dimension:
         raise CorruptError(f"{block.count} lists hold {len(items)} items")
@@ -269,7 +269,7 @@ def _lists(block: FixedSizeLists, kind: Kind, validity: Mask | None) -> pa.Array
 
 def _structs(block: Structs, kind: Kind, validity: Mask | None) -> pa.Array:
     if kind.shape is not Shape.STRUCT or len(kind.children) != len(block.children):
-        raise CorruptError(f"a packed struct of {len(block.children)} stands for a {kind.type}")
+        raise CorruptError(f"a packed struct of {len(block.children)} cannot have type {kind.type}")
     children = [
         leaf_array(child, inside, None)
         for child, inside in zip(block.children, kind.children, strict=True)

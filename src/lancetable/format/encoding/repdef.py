@@ -108,7 +108,7 @@ def check_levels(rep: Levels | None, def_: Levels | None, layers: Layers) -> Non
         raise CorruptError(f"a definition level is above {layers.max_def}")
     if rep is not None and def_ is not None and len(rep) != len(def_):
         raise CorruptError(
-            f"{len(rep)} repetition levels stand beside {len(def_)} definition levels"
+            f"a page has {len(rep)} repetition levels and {len(def_)} definition levels"
         )
     if rep is None and layers.max_rep:
         raise CorruptError("a page with lists has no repetition levels")

@@ -1,8 +1,8 @@
 """Join fragments by copying their pages, where that gives the same rows.
 
 That is so when no row is deleted, every column is in files of the wanted version as the table
-describes it, and the pages are not so small that reading many of them would cost more than writing
-them anew once.
+describes it, and the pages are not so small that reading many of them would cost more than
+rewriting them once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ class CopyTarget(NamedTuple):
 def copy_fragments(
     source: Source, fragments: Sequence[Fragment], wanted: CopyTarget
 ) -> list[Fragment] | None:
-    """Join fragments by copying pages; ``None`` when they have to be written anew.
+    """Join fragments by copying pages; ``None`` when they have to be rewritten.
 
     Raises:
         CorruptError: a file is damaged.

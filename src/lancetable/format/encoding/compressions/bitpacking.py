@@ -114,7 +114,7 @@ class OutOfLineBitpacking:
         is_raw = rest == tails * word
         is_packed = ~is_raw & (rest == packed)
         if not (is_raw | is_packed).all():
-            raise CorruptError("a bit-packed buffer has not the size its values ask for")
+            raise _misfit(self.width, pieces, counts)
         starts = _block_starts(pieces.starts, whole + is_packed, packed)
         unpacked = _unpack_group(pieces.data, starts, self.width, self.bits).reshape(-1)
         if not is_raw.any() and not (counts[:-1] % BLOCK).any():
@@ -126,13 +126,20 @@ class OutOfLineBitpacking:
         check_inside(pieces)
         total = int(counts.sum())
         if total * self.width > 8 * int(pieces.sizes.sum()) + BLOCK * 8 * len(counts):
-            raise CorruptError("a bit-packed buffer has not the size its values ask for")
+            raise _misfit(self.width, pieces, counts)
         out = np.empty(total, np.uint16)
         places = np.ascontiguousarray(pieces.starts), np.ascontiguousarray(pieces.sizes)
         counts = np.ascontiguousarray(counts)
         if library.levels((pieces.data, *places), counts, self.width, out) < 0:
-            raise CorruptError("a bit-packed buffer has not the size its values ask for")
+            raise _misfit(self.width, pieces, counts)
         return FixedWidth(out, 2)
+
+
+def _misfit(width: int, pieces: Ragged, counts: Integers) -> CorruptError:
+    return CorruptError(
+        f"a bit-packed buffer has {int(pieces.sizes.sum())} bytes, which do not fit"
+        f" {int(counts.sum())} values of {width} bits"
+    )
 
 
 def _block_starts(starts: Integers, blocks: Integers, size: int) -> Integers:

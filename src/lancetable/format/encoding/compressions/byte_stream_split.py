@@ -26,7 +26,7 @@ class ByteStreamSplit:
         """Put the bytes of each value back together."""
         pieces, width = chunks.buffers[0], self.bits // 8
         if (pieces.sizes != chunks.counts * width).any():
-            raise CorruptError("a byte-split chunk has not the size its values ask for")
+            raise CorruptError(f"a byte-split chunk does not have {width} bytes for each value")
         out = np.empty((int(chunks.counts.sum()), width), np.uint8)
         first = 0
         for number, count in enumerate(chunks.counts.tolist()):

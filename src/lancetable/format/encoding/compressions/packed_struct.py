@@ -65,7 +65,7 @@ class PackedStruct:
     def _split(self, rows: Block) -> Block:
         widths = [bits // 8 for bits in self.bits]
         if not isinstance(rows, FixedWidth) or rows.width != sum(widths) or rows.width == 0:
-            raise CorruptError("the rows of a packed struct have not the width of its children")
+            raise CorruptError("the rows of a packed struct do not have the width of its children")
         table = rows.data.reshape(-1).view(np.uint8).reshape(-1, rows.width)
         edges = np.cumsum([0, *widths]).tolist()
         children = tuple(

@@ -59,7 +59,7 @@ class Rle:
     def _runs(self, values: Ragged, lengths: Ragged, counts: Integers) -> RunBlock:
         width = self.bits // 8
         if (values.sizes != lengths.sizes * width).any():
-            raise CorruptError("a run-length chunk has not as many lengths as values")
+            raise CorruptError("a run-length chunk does not have one length for each value")
         runs = join(values).view(ELEMENTS[width])
         repeats = join(lengths).astype(np.int64)
         covered = np.zeros(len(repeats) + 1, np.int64)
