@@ -35,6 +35,7 @@ _HOMES = {
     "ExistsError": "errors",
     "ExpressionError": "errors",
     "FileNotFoundInStoreError": "errors",
+    "FullText": "index.specs",
     "FunctionOptions": "operations.columns.add",
     "History": "commit.history.history",
     "HistoryEntry": "commit.history.history",

@@ -35,6 +35,7 @@ from lancetable.index.ivf import IvfSq as IvfSq
 from lancetable.index.specs import Bitmap as Bitmap
 from lancetable.index.specs import BloomFilter as BloomFilter
 from lancetable.index.specs import BTree as BTree
+from lancetable.index.specs import FullText as FullText
 from lancetable.index.specs import JsonPath as JsonPath
 from lancetable.index.specs import LabelList as LabelList
 from lancetable.index.specs import NGram as NGram

@@ -18,6 +18,7 @@ from lancetable.index.scalar.json_path import TARGETS, JsonPathKind, target_of
 from lancetable.index.scalar.ngram import NGramKind
 from lancetable.index.scalar.rtree import RTreeKind
 from lancetable.index.scalar.zonemap import ZoneMapKind
+from lancetable.index.text.kind import TextKind
 from lancetable.index.text.segment import TextSegment
 from lancetable.index.vector.kind import VectorKind
 from lancetable.index.vector.segment import VectorSegment
@@ -40,8 +41,8 @@ SCALAR: Mapping[str, ScalarKind] = {
 }
 """Kinds that answer parts of predicates, in the order in which they are asked."""
 
-_VECTOR = VectorKind()
-BUILT: Mapping[str, IndexKind] = {**SCALAR, _VECTOR.name: _VECTOR}
+_TEXT, _VECTOR = TextKind(), VectorKind()
+BUILT: Mapping[str, IndexKind] = {**SCALAR, _TEXT.name: _TEXT, _VECTOR.name: _VECTOR}
 """Kinds that are built, merged and moved."""
 
 KEPT_SEGMENTS = 64

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias, cast
 
-from lancetable.errors import InputError
+from lancetable.errors import InputError, UnsupportedError
+from lancetable.expression.analysis.parameters import Analysis, unsupported_tokenizer
 from lancetable.format.manifest.indices.kinds import KINDS
+from lancetable.format.schema.model import Field
 from lancetable.index.ivf import CLASSES as VECTORS
 from lancetable.index.ivf import IvfFlat
 from lancetable.options import check_options, option, parse_texts
@@ -94,8 +96,28 @@ class JsonPath:
             raise InputError(f"target is {self.target!r}; give BTree(), Bitmap() or NGram()")
 
 
+@dataclass(frozen=True, slots=True)
+class FullText(Analysis):
+    """The words of texts, lists of texts and JSON documents: full-text search."""
+
+    name: ClassVar[str] = "full_text"
+    kind: ClassVar[str] = "inverted"
+    format_version: int = option(
+        2, minimum=1, maximum=2, help="The format of its files; 1 is for older readers."
+    )
+
+
 Spec: TypeAlias = (
-    BTree | Bitmap | LabelList | ZoneMap | BloomFilter | NGram | RTree | IvfFlat | JsonPath
+    BTree
+    | Bitmap
+    | LabelList
+    | ZoneMap
+    | BloomFilter
+    | NGram
+    | RTree
+    | FullText
+    | IvfFlat
+    | JsonPath
 )
 SpecArgument: TypeAlias = Spec | str
 
@@ -107,6 +129,7 @@ _CLASSES: tuple[type[Any], ...] = (
     BloomFilter,
     NGram,
     RTree,
+    FullText,
     *VECTORS,
 )
 BY_NAME: dict[str, type] = {
@@ -144,4 +167,24 @@ def written_version(spec: Spec, *, stable_row_ids: bool) -> int:
     """Return the version of new segments."""
     if isinstance(spec, IvfFlat):
         return spec.version
+    if isinstance(spec, FullText):
+        return spec.format_version
     return KINDS[spec.kind].written(stable_row_ids=stable_row_ids)
+
+
+def rewritten_version(spec: Spec, version: int) -> int:
+    """Return the version of a segment of some version that is written again."""
+    return spec.format_version if isinstance(spec, FullText) else version
+
+
+def of_column(spec: Spec, field: Field) -> Spec:
+    """Return the parameters of a new index on a column: JSON documents are analysed as such.
+
+    Raises:
+        UnsupportedError: this release does not have the tokenizer.
+    """
+    if not isinstance(spec, FullText):
+        return spec
+    if not spec.is_supported:
+        raise UnsupportedError(unsupported_tokenizer(spec))
+    return spec.of_documents("json" if field.is_json else "text")

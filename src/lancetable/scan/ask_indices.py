@@ -83,6 +83,8 @@ class Indices:
             if kind_of(segment).name not in SCALAR:
                 continue
             reason = unusable(segment)
+            if reason is None and kind_of(segment).name not in SCALAR:
+                continue
             if reason is None:
                 fragments = _described(segment, reuse).intersection(readers.positions)
                 holds_ids = readers.row_id_index is not None and holds_row_ids(segment)

@@ -95,6 +95,8 @@ def test_the_texts_of_a_list_are_one_document() -> None:
     assert rows(Analysis(), values.slice(2)) == {1: [("b", 1)]}
     raw = Analysis(base_tokenizer="raw", stem=False, remove_stop_words=False)
     assert rows(raw, values)[0] == [("the x the y  the z q", 0)]
+    odd = pa.array([["", "a", "", None, "", "b", ""], [None, "", "x"], ["", ""], [], None], LISTS)
+    assert [*rows(raw, odd).values()] == [[(one, 0)] for one in ("a   b ", "x", "", "", "")]
 
 
 def test_nulls_have_no_words_and_empty_texts_are_raw_words() -> None:

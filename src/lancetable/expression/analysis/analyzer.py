@@ -17,7 +17,7 @@ from lancetable.expression.analysis.characters import fold, lower, stop_words
 from lancetable.expression.analysis.json_documents import Leaf, leaves, triples
 from lancetable.expression.analysis.parameters import Analysis
 from lancetable.expression.analysis.split import split
-from lancetable.format.arrays import numbers
+from lancetable.format.arrays import booleans, numbers
 from lancetable.format.encoding.base import Bytes, Integers
 from lancetable.format.encoding.kernels.words import Codes, WordNumbers, word_numbers
 
@@ -211,14 +211,18 @@ def _texts(values: pa.Array) -> tuple[Codes | None, pa.Array]:
 
 
 def _joined(lists: pa.Array) -> pa.Array:
-    """Return the texts of each list with a space between them; null for null."""
-    items = lists.flatten()
-    owners = np.asarray(pc.list_parent_indices(lists))[np.asarray(items.is_valid())]
-    sizes = np.bincount(owners, minlength=len(lists))
+    """Return the texts of each list with a space between them, but none before the first letter."""
+    items = lists.flatten().cast(pa.large_string())
+    owners = np.asarray(pc.list_parent_indices(lists))
+    has_letters = np.asarray(pc.fill_null(pc.binary_length(items), 0)) > 0
+    before = np.cumsum(has_letters)
+    firsts = np.searchsorted(owners, owners)
+    kept = before > (before - has_letters)[firsts]
+    kept &= np.asarray(items.is_valid())
+    sizes = np.bincount(owners[kept], minlength=len(lists))
     edges = numbers(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
-    whole = pa.ListArray.from_arrays(edges, items.drop_null().cast(pa.large_string()))
-    joined = pc.binary_join(whole, pa.scalar(" ", pa.large_string()))
-    return pc.if_else(lists.is_valid(), joined, None) if lists.null_count else joined
+    whole = pa.ListArray.from_arrays(edges, items.filter(booleans(kept)))
+    return pc.binary_join(whole, pa.scalar(" ", pa.large_string()))
 
 
 def _edges(texts: pa.Array) -> Integers:

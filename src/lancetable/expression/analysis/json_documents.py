@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.types as pt
 
-from lancetable.errors import InputError
-from lancetable.format.encoding.jsonb import decode_jsonb
+from lancetable.errors import CorruptError, InputError
+from lancetable.format.encoding.jsonb import jsonb_to_text
 
 TYPES = ("str", "number", "bool", "null")
 
@@ -39,22 +40,24 @@ class _Object(list[tuple[str, object]]):
 
 
 def leaves(values: pa.Array) -> Iterator[Leaf]:
-    """Yield the leaves of documents in the order in which they are stored.
+    """Yield the leaves of documents, texts or as they are stored, in their order.
 
     Raises:
         CorruptError: a document is damaged.
     """
-    for number, scalar in enumerate(values):
-        buffer = scalar.as_buffer()
-        if buffer is not None:
-            document = json.loads(
-                decode_jsonb(memoryview(buffer)),
-                object_pairs_hook=_Object,
-                parse_int=_Number,
-                parse_float=_Number,
-            )
-            for prefix, value in _walk(document, ""):
-                yield Leaf(number, prefix, value)
+    values = values.storage if isinstance(values, pa.ExtensionArray) else values
+    is_text = pt.is_string(values.type) or pt.is_large_string(values.type)
+    for number, value in enumerate((values if is_text else jsonb_to_text(values)).to_pylist()):
+        if value is not None:
+            for prefix, leaf in _walk(_parsed(value), ""):
+                yield Leaf(number, prefix, leaf)
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text, object_pairs_hook=_Object, parse_int=_Number, parse_float=_Number)
+    except (ValueError, RecursionError) as error:
+        raise CorruptError(f"a JSON document is damaged: {error}") from error
 
 
 def _walk(value: object, path: str) -> Iterator[tuple[str, str]]:

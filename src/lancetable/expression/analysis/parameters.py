@@ -87,8 +87,8 @@ class Analysis:
         return self.base_tokenizer in TOKENIZERS
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the parameters that a file records; unknown ones are passed over.
+    def from_json(cls, text: str, **others: Any) -> Self:  # noqa: ANN401 - of subclasses
+        """Return the parameters that a file records, and others; unknown ones are passed over.
 
         Raises:
             CorruptError: the text is not a JSON object, or a value is not valid.
@@ -97,7 +97,7 @@ class Analysis:
         try:
             found = json.loads(text)
             given = {key: value for key, value in found.items() if key in names}
-            return cls(**_without_nulls(given))
+            return cls(**_without_nulls(given), **others)
         except (ValueError, AttributeError, RecursionError) as error:
             raise CorruptError(f"the parameters of a text analysis are damaged: {error}") from error
 
@@ -119,3 +119,11 @@ def _without_nulls(given: dict[str, Any]) -> dict[str, Any]:
     """Leave out nulls where the default is not null."""
     optional = {"max_token_length", "custom_stop_words"}
     return {key: one for key, one in given.items() if one is not None or key in optional}
+
+
+def unsupported_tokenizer(analysis: Analysis) -> str:
+    """Return why texts cannot be analysed."""
+    return (
+        f"tokenizer {analysis.base_tokenizer!r} is not in this release; it has "
+        f"{', '.join(TOKENIZERS)}"
+    )

@@ -6,7 +6,7 @@ import numpy as np
 
 from lancetable.errors import UnsupportedError
 from lancetable.expression.analysis.characters import visible_characters, word_characters
-from lancetable.expression.analysis.parameters import TOKENIZERS, Analysis
+from lancetable.expression.analysis.parameters import Analysis, unsupported_tokenizer
 from lancetable.format.encoding.base import Bytes, Integers
 from lancetable.format.encoding.kernels.words import Spans, characters, split_words
 
@@ -21,10 +21,7 @@ def split(analysis: Analysis, data: Bytes, edges: Integers) -> Spans:
     """
     found = _SPLITS.get(analysis.base_tokenizer)
     if found is None:
-        raise UnsupportedError(
-            f"tokenizer {analysis.base_tokenizer!r} is not in this release; it has "
-            f"{', '.join(TOKENIZERS)}"
-        )
+        raise UnsupportedError(unsupported_tokenizer(analysis))
     return found(analysis, data, edges)
 
 

@@ -29,7 +29,7 @@ from lancetable.format.encoding.kernels.postings import (
     decode_postings,
 )
 from lancetable.format.encoding.kernels.ranking import Norms, Positions, Postings
-from lancetable.format.encoding.kernels.token_set import Near
+from lancetable.format.encoding.kernels.token_set import Found, Near
 from lancetable.index.base import Numbers
 from lancetable.index.files import PAGES, SegmentFiles
 from lancetable.index.text.bm25 import Statistics, norms_of
@@ -100,7 +100,7 @@ class StoredPartition:
                 f"{self._lists} has blocks of {block} documents and tails {tail!r}, which this "
                 "release does not know"
             )
-        self._format = PostingFormat(int(block), _TAILS[tail])
+        self.format = PostingFormat(int(block), _TAILS[tail])
         self._columns = files.columns(self._lists)
 
     def _name(self, what: str) -> str:
@@ -110,6 +110,32 @@ class StoredPartition:
     def has_positions(self) -> bool:
         """Whether the positions of words are stored."""
         return "_compressed_position" in self._columns or "_position" in self._columns
+
+    @property
+    def has_items(self) -> bool:
+        """Whether positions are stored document by document."""
+        return "_position" in self._columns
+
+    def read(self, columns: tuple[str, ...], words: range) -> list[pa.Array]:
+        """Return columns of the lists of neighbouring words."""
+        return self._files.read(self._lists, columns, words)
+
+    def all_words(self) -> Found:
+        """Return all words with their numbers.
+
+        Raises:
+            CorruptError: they are damaged.
+        """
+        return self._tokens.all()
+
+    @cached_property
+    def counts(self) -> Integers:
+        """How many documents have each word.
+
+        Raises:
+            CorruptError: a number is null.
+        """
+        return self._counts.astype(np.int64)
 
     @cached_property
     def _documents(self) -> tuple[Numbers, Words]:
@@ -189,7 +215,7 @@ class StoredPartition:
 
     def _decoded(self, blocks: pa.Array, number: int) -> Postings:
         pieces, count = pieces_of(blocks), self.count(number)
-        found = decode_postings(pieces, count, self._format, len(self.lengths))
+        found = decode_postings(pieces, count, self.format, len(self.lengths))
         return Postings(*found, self._norms)
 
     def _placed(self, number: int, postings: Postings) -> Postings:
@@ -205,7 +231,7 @@ class StoredPartition:
         if "_position" in self._columns:
             (documents,) = self._files.read(self._lists, ("_position",), row)
             lists = _item(documents, 0)
-            firsts = _edges(lists) - lists.offsets[0].as_py()
+            firsts = edges_of(lists) - lists.offsets[0].as_py()
             items = pieces_of(lists.flatten())
             return Positions(decode_position_items(items, firsts, frequencies), starts)
         columns = ("_compressed_position", "_position_block_offset")
@@ -214,7 +240,7 @@ class StoredPartition:
         edges = np.append(np.asarray(_item(parts, 0)).astype(np.int64), whole.edges[1])
         edges[:-1] += whole.edges[0]
         pieces = Pieces(whole.data, np.ascontiguousarray(edges))
-        return Positions(decode_positions(pieces, self._format.block, frequencies), starts)
+        return Positions(decode_positions(pieces, self.format.block, frequencies), starts)
 
 
 def pieces_of(values: pa.Array) -> Pieces:
@@ -227,10 +253,10 @@ def pieces_of(values: pa.Array) -> Pieces:
         raise CorruptError("a block of a full-text index is null")
     _, _, data = values.buffers()
     bytes_ = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    return Pieces(bytes_, _edges(values))
+    return Pieces(bytes_, edges_of(values))
 
 
-def _edges(values: pa.Array) -> Integers:
+def edges_of(values: pa.Array) -> Integers:
     """Return the offsets of lists or byte strings."""
     width = np.int64 if pa.types.is_large_list(values.type) else np.int32
     if pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type):

@@ -5,7 +5,6 @@ the number of words, and ``_token_total_length``, the bytes of all words. That o
 has the columns ``_token`` and ``_token_id``, a row for each word.
 """
 
-from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancetable.errors import CorruptError
-from lancetable.format.encoding.kernels.token_set import Near, Transducer, is_near
+from lancetable.format.encoding.kernels.token_set import Found, Near, Transducer, is_near
 from lancetable.index.files import SegmentFiles
 
 _MOST_WORDS = 1 << 31
@@ -30,8 +29,8 @@ class TokenSet(Protocol):
         """Return the first words, in the order of their bytes, that are near another."""
         ...
 
-    def all(self) -> Iterator[tuple[bytes, int]]:
-        """Yield all words with their numbers, in the order of their bytes."""
+    def all(self) -> Found:
+        """Return all words with their numbers, in the order of their bytes."""
         ...
 
 
@@ -41,15 +40,11 @@ class TransducerSet:
     def __init__(self, transducer: Transducer) -> None:
         self._transducer = transducer
         self.find = transducer.find
+        self.all = transducer.all
 
     def near(self, near: Near) -> list[bytes]:
         """Return the first words that are near another."""
         return self._transducer.near(near).tokens()
-
-    def all(self) -> Iterator[tuple[bytes, int]]:
-        """Yield all words with their numbers."""
-        found = self._transducer.all()
-        return zip(found.tokens(), found.numbers.tolist(), strict=True)
 
 
 class TokenTable:
@@ -78,9 +73,11 @@ class TokenTable:
         """Return the first words that are near another."""
         return near_words(self._words, near)
 
-    def all(self) -> Iterator[tuple[bytes, int]]:
-        """Yield all words with their numbers."""
-        return iter(self._numbers.items())
+    def all(self) -> Found:
+        """Return all words with their numbers."""
+        edges = np.cumsum([0, *map(len, self._words)], dtype=np.int64)
+        text = np.frombuffer(b"".join(self._words), np.uint8)
+        return Found(np.array([*self._numbers.values()], np.int64), edges, text)
 
 
 def near_words(words: list[bytes], near: Near) -> list[bytes]:

@@ -27,6 +27,7 @@ from lancetable.index.base import Source
 from lancetable.index.files import SegmentFiles
 from lancetable.index.registry import BUILT, unusable
 from lancetable.index.sink import new_segment
+from lancetable.index.specs import rewritten_version
 from lancetable.operations.compact.order import Order
 from lancetable.operations.index.segments import column_of, column_type
 from lancetable.operations.input.write import replaced_version
@@ -161,8 +162,8 @@ def _remap(snapshot: Snapshot, segment: IndexSegment, moved: MovedRows) -> Rewri
         )
     if details is None:
         return None
-    version = segment.index_version or 0
+    version = rewritten_version(spec, segment.index_version or 0)
     written = tuple(sink.files)
     return RewrittenIndex(
-        segment.uuid, sink.uuid, segment.type_url, segment.details or details, version, written
+        segment.uuid, sink.uuid, segment.type_url, details or segment.details, version, written
     )

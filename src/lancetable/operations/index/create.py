@@ -16,9 +16,10 @@ from lancetable.commit.transaction import CreateIndex
 from lancetable.errors import ExistsError, IndexNotFoundError, InputError, SchemaError
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import SYSTEM
+from lancetable.format.schema.project import resolve
 from lancetable.fragment.write.progress import Progress, ProgressCallback, RunningTotal
 from lancetable.index.registry import BUILT
-from lancetable.index.specs import Spec
+from lancetable.index.specs import Spec, of_column
 from lancetable.operations.index.segments import (
     SegmentTask,
     build_segments,
@@ -104,7 +105,8 @@ def create_index(
         rows = {one.id: one.live_rows or 0 for one in latest.manifest.fragments}
         read = sum(rows[id_] for ids in groups for id_ in ids)
         callback = summed(run.progress, read)
-        fitted = trained(latest, column, spec, frozenset[int]().union(*groups))
+        of_documents = of_column(spec, resolve(latest.manifest.schema, column)[-1])
+        fitted = trained(latest, column, of_documents, frozenset[int]().union(*groups))
         tasks = [
             SegmentTask(
                 part_of(latest, (one for one in latest.manifest.fragments if one.id in ids)),

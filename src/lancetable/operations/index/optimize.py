@@ -23,12 +23,13 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import CorruptError, FileNotFoundInStoreError, UnsupportedError
+from lancetable.expression.analysis.parameters import unsupported_tokenizer
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import is_system, kind_of
 from lancetable.fragment.write.progress import ProgressCallback
 from lancetable.index.files import SegmentFiles
 from lancetable.index.registry import BUILT
-from lancetable.index.specs import Spec
+from lancetable.index.specs import FullText, Spec
 from lancetable.operations.index.create import (
     DEFAULT_RUN,
     LEAST_MEMORY,
@@ -217,6 +218,7 @@ def _step(
     """Return what is done to one index."""
     name = infos[0].segment.name
     refused = next((one.unusable for one in infos if one.unusable is not None), None)
+    refused = refused or _lacking(snapshot, infos[0].segment)
     if refused is not None:
         return OptimizeStep(name, f"left as it is: {refused}")
     segments = [one.segment for one in infos]
@@ -305,6 +307,19 @@ def _task(
     return SegmentTask(
         snapshot, step.name, column, spec, step.fragments, memory_bytes, step.merged, progress
     )
+
+
+def _lacking(snapshot: Snapshot, segment: IndexSegment) -> str | None:
+    """Return why new texts cannot be analysed as those of a full-text index were."""
+    if kind_of(segment).name != FullText.kind:
+        return None
+    try:
+        spec = _spec(snapshot, [segment])
+    except (CorruptError, FileNotFoundInStoreError):
+        return None
+    if isinstance(spec, FullText) and not spec.is_supported:
+        return unsupported_tokenizer(spec)
+    return None
 
 
 def _spec(snapshot: Snapshot, segments: Sequence[IndexSegment]) -> Spec:

@@ -159,6 +159,33 @@ int64_t lt_positions(const uint8_t *data, const int64_t *edges, int64_t document
   return 0;
 }
 
+/* Decodes the blocks of many tokens, one behind the other; `counts` has the documents of each. */
+int64_t lt_posting_lists(const uint8_t *data, const int64_t *edges, const int64_t *counts,
+                         int64_t tokens, int64_t size, int64_t plain_tail, int64_t all_documents,
+                         uint32_t *documents, uint32_t *frequencies) {
+  for (int64_t i = 0; i < tokens; i++) {
+    if (lt_postings(data, edges, counts[i], size, plain_tail, all_documents, documents,
+                    frequencies) < 0)
+      return -1;
+    edges += (counts[i] + size - 1) / size;
+    documents += counts[i];
+    frequencies += counts[i];
+  }
+  return 0;
+}
+
+/* Decodes the positions of many tokens from their streams, one behind the other. */
+int64_t lt_position_lists(const uint8_t *data, const int64_t *edges, const int64_t *counts,
+                          int64_t tokens, int64_t size, const uint32_t *frequencies,
+                          uint32_t *positions) {
+  for (int64_t i = 0; i < tokens; i++) {
+    if (lt_positions(data, edges, counts[i], size, frequencies, positions) < 0) return -1;
+    edges += (counts[i] + size - 1) / size;
+    for (int64_t k = 0; k < counts[i]; k++) positions += *frequencies++;
+  }
+  return 0;
+}
+
 /* Decodes the positions of a token from items of format 1: those of document i are items
  * firsts[i] to firsts[i + 1], of which item k is data[edges[k]:edges[k + 1]]. */
 int64_t lt_position_items(const uint8_t *data, const int64_t *edges, const int64_t *firsts,
