@@ -16,7 +16,6 @@ Signature: TypeAlias = tuple[Any, tuple[Any, ...]]
 """The type of the result, None for none, and those of the parameters."""
 
 N = ctypes.c_int64
-U = ctypes.c_uint64
 P = ctypes.c_void_p
 
 SIGNATURES: dict[str, Signature] = {
@@ -85,9 +84,9 @@ SIGNATURES: dict[str, Signature] = {
     "lt_token_list": (N, (P, N, N, N, P, N, P, P, N, P)),
     "lt_token_near": (N, (P, N, N, N, P, N, P, P, N, P, P, N, N, N, P)),
     # Values of indices.
-    "lt_hash_wide": (None, (P, N, N, U, P)),
-    "lt_hash_texts": (None, (P, P, N, U, P)),
-    "lt_trigrams": (N, (P, P, N, P, ctypes.c_uint32, P, P, P)),
+    "lt_hash_wide": (None, (P, N, N, N, P)),
+    "lt_hash_texts": (None, (P, P, N, N, P)),
+    "lt_trigrams": (N, (P, P, N, P, N, P, P, P)),
     "lt_wkb_boxes": (N, (P, P, P, N, P)),
     "lt_hilbert": (None, (P, P, N, P)),
     "lt_row_sets": (None, (P, P, N, N, P, P)),
