@@ -9,7 +9,8 @@ environment variable              default       limits
 ``LANCETABLE_MAX_OPEN_BYTES``     none          a manifest file with its sections, a deletion or
                                                 row id file, the metadata of a data file
 ``LANCETABLE_MAX_PAGE_BYTES``     2 GiB         decoded bytes of the wanted rows of one page,
-                                                and of one compressed buffer
+                                                of one compressed buffer, and of one set of
+                                                rows of an index
 ``LANCETABLE_MAX_ROW_BYTES``      2 GiB         bytes of the fixed-width columns of one row
 ``LANCETABLE_MAX_BATCH_BYTES``    none          bytes of all columns of one batch of a scan, and
                                                 of the rows of one take
@@ -35,7 +36,7 @@ class ReadLimits(NamedTuple):
     """Bytes of a manifest file, a deletion or row id file, or the metadata of a data file."""
 
     max_page_bytes: int = 2 * GiB
-    """Decoded bytes of the wanted rows of one page, and of one compressed buffer."""
+    """Decoded bytes of the wanted rows of one page, a compressed buffer or an index's set."""
 
     max_row_bytes: int = 2 * GiB
     """Bytes of the fixed-width columns of one row."""

@@ -10,6 +10,7 @@ per entry       u32 upper half of the rows, u32 size, then a roaring bitmap of t
 import numpy as np
 
 from lancetable.errors import CorruptError
+from lancetable.format.limits import read_limits
 from lancetable.format.manifest.roaring import decode_bitmap
 from lancetable.format.rows import OFFSET_BITS
 from lancetable.index.base import Numbers
@@ -20,7 +21,9 @@ def decode_row_map(data: bytes) -> Numbers | None:
 
     Raises:
         CorruptError: the bytes are not such a map.
+        LimitError: the rows take more than the limit on a page; a few bytes may stand for many.
     """
+    limits, total = read_limits(), 0
     at, count = 4, int.from_bytes(data[:4], "little")
     parts = [np.empty(0, np.uint64)]
     for _ in range(count):
@@ -30,7 +33,9 @@ def decode_row_map(data: bytes) -> Numbers | None:
             raise CorruptError("the rows of a key end inside a bitmap")
         if not size:
             return None
-        low = decode_bitmap(data[at : at + size], most=1 << OFFSET_BITS).astype(np.uint64)
-        parts.append(low | np.uint64(upper << OFFSET_BITS))
+        low = decode_bitmap(data[at : at + size], most=1 << OFFSET_BITS, limits=limits)
+        total += low.size
+        limits.check_page(parts[0].itemsize * total, total)
+        parts.append(low.astype(np.uint64) | np.uint64(upper << OFFSET_BITS))
         at += size
     return np.concatenate(parts)

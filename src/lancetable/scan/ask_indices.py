@@ -14,6 +14,7 @@ from lancetable.errors import (
     CorruptError,
     ExpressionError,
     FileNotFoundInStoreError,
+    LimitError,
     UnsupportedError,
 )
 from lancetable.expression import (
@@ -32,6 +33,7 @@ from lancetable.expression import (
     Or,
     walk,
 )
+from lancetable.format.limits import read_limits
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import holds_row_ids, kind_of
 from lancetable.format.manifest.reuse import FragmentReuse
@@ -43,8 +45,9 @@ from lancetable.index.registry import SCALAR, SEGMENTS, unusable
 from lancetable.index.scalar.bitmap import LIST_TESTS
 from lancetable.scan.answers import Answer, Both, Either, Leaf, Rows
 
-FAULTS = (CorruptError, FileNotFoundInStoreError, UnsupportedError)
+FAULTS = (CorruptError, FileNotFoundInStoreError, LimitError, UnsupportedError)
 _NULL = IsNull(Column((VALUE,)))
+_ROW_BYTES = 8
 _log = logging.getLogger("lancetable.scan")
 
 
@@ -168,6 +171,7 @@ class Indices:
             if rows is None:
                 rows = self._others(one, index, part, fragments)
             else:
+                read_limits().check_page(_ROW_BYTES * len(rows), len(rows))
                 rows = self._current(one, rows)
             return None if rows is None else Rows(rows.within(fragments), fragments)
         except FAULTS as fault:

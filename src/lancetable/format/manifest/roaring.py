@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lancetable.errors import CorruptError
+from lancetable.format.limits import ReadLimits
 
 Values: TypeAlias = npt.NDArray[np.uint32]
 
@@ -29,25 +30,33 @@ _WITH_RUNS = 12347
 _MAX_ARRAY = 4096
 _BITMAP_BYTES = 8192
 _OFFSETS_FROM = 4
+_VALUE_BYTES = 8
 
 
-def decode_bitmap(data: bytes, *, most: int) -> Values:
+def decode_bitmap(data: bytes, *, most: int, limits: ReadLimits | None = None) -> Values:
     """Return the values in ascending order; more than ``most`` are refused before they are made.
+
+    ``limits`` are for sets whose size nothing else bounds.
 
     Raises:
         CorruptError: the bytes are not such a bitmap.
+        LimitError: as numbers of 64 bits the values take more than the limit on a page.
     """
-    return _values(_Cursor(data), most)
+    return _values(_Cursor(data), most, limits)
 
 
-def decode_treemap(data: bytes, *, most: int) -> npt.NDArray[np.uint64]:
+def decode_treemap(
+    data: bytes, *, most: int, limits: ReadLimits | None = None
+) -> npt.NDArray[np.uint64]:
     """Return the 64-bit values of bitmaps by their upper halves, in ascending order.
 
     The number of bitmaps (u64) comes first, then each upper half (u32) and its bitmap.
 
     Raises:
         CorruptError: the bytes are not such bitmaps.
+        LimitError: the values of all bitmaps take more than the limit on a page.
     """
+    total = 0
     cursor = _Cursor(data)
     parts: list[npt.NDArray[np.uint64]] = []
     last = -1
@@ -56,8 +65,11 @@ def decode_treemap(data: bytes, *, most: int) -> npt.NDArray[np.uint64]:
         if upper <= last:
             raise CorruptError("the bitmaps are not in ascending order of their upper halves")
         last = upper
-        values = _values(cursor, most)
+        values = _values(cursor, most, limits)
         most -= values.size
+        total += values.size
+        if limits is not None:
+            limits.check_page(_VALUE_BYTES * total, total)
         parts.append(values.astype(np.uint64) | np.uint64(upper << 32))
     return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
@@ -74,12 +86,15 @@ def encode_treemap(parts: Iterable[tuple[int, npt.NDArray[np.uint32]]]) -> bytes
     return len(encoded).to_bytes(8, "little") + b"".join(encoded)
 
 
-def _values(cursor: "_Cursor", most: int) -> Values:
+def _values(cursor: "_Cursor", most: int, limits: ReadLimits | None) -> Values:
     runs, count = _header(cursor)
     heads = cursor.numbers("<u2", 2 * count).reshape(count, 2).astype(np.int64)
     sizes = heads[:, 1] + 1
-    if int(sizes.sum()) > most:
-        raise CorruptError(f"the bitmap holds {int(sizes.sum())} values, at most {most} can be")
+    total = int(sizes.sum())
+    if total > most:
+        raise CorruptError(f"the bitmap holds {total} values, at most {most} can be")
+    if limits is not None:
+        limits.check_page(_VALUE_BYTES * total, total)
     if count > 1 and (np.diff(heads[:, 0]) <= 0).any():
         raise CorruptError("the containers of the bitmap are not in ascending order")
     if not runs.size or count >= _OFFSETS_FROM:

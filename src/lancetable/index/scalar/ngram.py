@@ -21,6 +21,7 @@ from lancetable.expression import Call, Column, Expression, Like, Literal
 from lancetable.expression.analysis.characters import fold
 from lancetable.format.arrays import byte_strings, numbers
 from lancetable.format.encoding.kernels.trigrams import BASE, CODES, trigrams
+from lancetable.format.limits import read_limits
 from lancetable.format.manifest.roaring import decode_treemap
 from lancetable.format.rows import OFFSET_BITS, RowSet
 from lancetable.index import sorting
@@ -98,7 +99,11 @@ class NGramSegment:
 
 
 def _row_set(data: bytes) -> RowSet:
-    return RowSet.from_addresses(decode_treemap(data, most=1 << OFFSET_BITS))
+    return RowSet.from_addresses(_decoded(data))
+
+
+def _decoded(data: bytes) -> Numbers:
+    return decode_treemap(data, most=1 << OFFSET_BITS, limits=read_limits())
 
 
 class NGramKind:
@@ -178,7 +183,7 @@ def _stored(source: Source) -> Stream:
         place = range(first, min(first + _TOKENS_AT_A_TIME, total))
         keys, lists = source.files.read(FILE, ("tokens", "posting_list"), place)
         for key, data in zip(np.asarray(keys), lists.to_pylist(), strict=True):
-            rows, is_kept = source.translate(decode_treemap(data or b"", most=1 << OFFSET_BITS))
+            rows, is_kept = source.translate(_decoded(data or b""))
             rows = rows[is_kept]
             if len(rows):
                 yield Pairs(numbers(np.full(len(rows), key, np.uint32)), rows)

@@ -9,8 +9,8 @@ from functools import cached_property
 
 from lancetable.errors import CorruptError
 from lancetable.expression.analysis.parameters import Analysis
+from lancetable.format.manifest.model import MAX_COVERED
 from lancetable.format.manifest.roaring import decode_bitmap
-from lancetable.format.rows import MAX_FRAGMENT_ID
 from lancetable.index.files import SegmentFiles
 from lancetable.index.text.partition import StoredPartition
 
@@ -52,7 +52,7 @@ class TextSegment:
         ids: set[int] = set()
         for one in found.to_pylist():
             if one:
-                ids.update(decode_bitmap(one, most=MAX_FRAGMENT_ID).tolist())
+                ids.update(decode_bitmap(one, most=MAX_COVERED).tolist())
         return frozenset(ids)
 
 
