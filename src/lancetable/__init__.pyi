@@ -70,6 +70,8 @@ from lancetable.operations.results import MergeResult as MergeResult
 from lancetable.operations.results import UpdateResult as UpdateResult
 from lancetable.operations.results import WriteResult as WriteResult
 from lancetable.operations.row_ids import RowIdsResult as RowIdsResult
+from lancetable.scan.hybrid import Rrf as Rrf
+from lancetable.scan.hybrid import Weighted as Weighted
 from lancetable.scan.request import ScanOptions as ScanOptions
 from lancetable.store import Durability as Durability
 from lancetable.store.dynamodb import DynamoManifests as DynamoManifests

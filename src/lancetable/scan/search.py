@@ -22,20 +22,23 @@ from lancetable.format.arrays import Mask, numbers
 from lancetable.fragment.projection import ROW_ID
 from lancetable.fragment.readers import Readers
 from lancetable.scan.columns import binding_schema
+from lancetable.scan.hybrid import HybridSearcher
 from lancetable.scan.plan import ScanPlan
 from lancetable.scan.plans import Plans
 from lancetable.scan.rebatch import exact_batches
 from lancetable.scan.request import ScanRequest
 from lancetable.scan.scanner import Scan
 from lancetable.scan.search_request import SearchRequest
-from lancetable.scan.searcher import Rows, Scored, Searcher
+from lancetable.scan.searcher import QUERY_INDEX, Rows, Scored, Searcher
 from lancetable.scan.take import Taker
 from lancetable.scan.texts.searcher import TextSearcher
+from lancetable.scan.vector_request import VectorOptions
+from lancetable.scan.vectors.searcher import VectorSearcher
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SEARCHERS = (TextSearcher,)
+SEARCHERS = (TextSearcher, VectorSearcher, HybridSearcher)
 """All kinds of search; the first that takes a query is used."""
 
 
@@ -65,8 +68,10 @@ class Search:
         kind = next((one for one in SEARCHERS if one.takes(request.query)), None)
         if kind is None:
             raise InputError(
-                f"{request.query!r} is not a query; give words, or a query of lancetable.query"
+                f"{request.query!r} is not a query; give words, a query of lancetable.query, or "
+                "a vector"
             )
+        _check(request, kind.score)
         self._searcher: Searcher = kind(snapshot, readers, request, kept)
 
     @cached_property
@@ -97,8 +102,20 @@ class Search:
     @cached_property
     def schema(self) -> pa.Schema:
         """The schema of the result."""
-        score = pa.field(self._searcher.score, pa.float32())
-        return self._plan.schema.insert(self._place, score)
+        found = self._plan.schema
+        for place, field in self._added:
+            found = found.insert(place, field)
+        return found
+
+    @cached_property
+    def _added(self) -> list[tuple[int, pa.Field]]:
+        """The columns beside those that are read, and where each is inserted in turn."""
+        place = self._place
+        more = [
+            (0 if field.name == QUERY_INDEX else place, field)
+            for field in reversed(self._searcher.more)
+        ]
+        return [(place, pa.field(self._searcher.score, pa.float32())), *more]
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as a table."""
@@ -137,7 +154,8 @@ class Search:
         """Return the rows of the result and their scores."""
         scan = self._request.scan
         limit = None if scan.limit is None else scan.limit + scan.offset
-        allowed = self._allowed() if self._request.prefilter else None
+        is_narrowed = self._request.prefilter and not self._searcher.reads_predicate
+        allowed = self._allowed() if is_narrowed else None
         found = self._searcher.best(allowed, limit)
         found = found.part(slice(scan.offset, None))
         if scan.where is None or self._request.prefilter:
@@ -174,10 +192,14 @@ class Search:
 
     def _taken(self, found: Scored) -> pa.Table:
         """Read the columns of rows, and add the scores."""
-        if not self._plan.schema:
-            return pa.Table.from_arrays([numbers(found.scores)], schema=self.schema)
-        table = Taker(self._plan, self._readers).by_row_id(found.rows)
-        return table.add_column(self._place, self.schema.field(self._place), numbers(found.scores))
+        columns: list[pa.ChunkedArray] = []
+        if self._plan.schema:
+            columns = Taker(self._plan, self._readers).by_row_id(found.rows).columns
+        values = (found.scores, *reversed(found.more))
+        for (place, field), each in zip(self._added, values, strict=True):
+            valid = ~np.isnan(each) if field.nullable else None
+            columns.insert(place, pa.chunked_array([numbers(each, valid)], field.type))
+        return pa.Table.from_arrays(columns, schema=self.schema)
 
     def _leased(self) -> AbstractContextManager[Hold]:
         source = self._readers.source
@@ -212,3 +234,14 @@ class Search:
 
     def __repr__(self) -> str:
         return printable(f"<Search>\n{self.explain()}", keep="\n")
+
+
+def _check(request: SearchRequest, score: str) -> None:
+    """Refuse options of another kind of search."""
+    if score == TextSearcher.score and request.vectors != VectorOptions():
+        raise InputError(
+            "nprobes, refine_factor, ef, metric and distance_range are options of a search for "
+            "vectors; leave them out"
+        )
+    if score == VectorSearcher.score and (request.statistics != "all" or request.analysis):
+        raise InputError("statistics and analysis are options of a search in texts; leave them out")

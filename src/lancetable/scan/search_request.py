@@ -7,6 +7,7 @@ from lancetable.expression.analysis.parameters import Analysis
 from lancetable.index.text.documents import StatisticsOf
 from lancetable.options import check_options, option
 from lancetable.scan.request import ScanOptions, ScanRequest
+from lancetable.scan.vector_request import DEFAULTS, VectorOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class SearchRequest:
         help="The documents that are counted for scores: all, or for rows of an index only its "
         "own, as other Lance libraries do.",
     )
+    vectors: VectorOptions = DEFAULTS
     analysis: Analysis | None = None
     """How texts of columns without an index are analysed."""
 

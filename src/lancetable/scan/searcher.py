@@ -1,9 +1,10 @@
 """What every kind of search gives: rows and their scores, the best first."""
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from lancetable.format.arrays import Mask
 
@@ -11,15 +12,22 @@ Rows = npt.NDArray[np.uint64]
 """Row ids; addresses where a table has no stable row ids."""
 
 
+QUERY_INDEX = "query_index"
+"""The column, in front of all others, with the number of the query that found a row."""
+
+
 class Scored(NamedTuple):
     """Rows and their scores, the best first; of equal scores the smaller row first."""
 
     rows: Rows
     scores: npt.NDArray[np.float32]
+    more: tuple[npt.NDArray[Any], ...] = ()
+    """The values of further columns; NaN stands for null."""
 
     def part(self, which: slice | Mask) -> "Scored":
         """Return some of the rows."""
-        return Scored(self.rows[which], self.scores[which])
+        more = tuple(values[which] for values in self.more)
+        return Scored(self.rows[which], self.scores[which], more)
 
 
 class Searcher(Protocol):
@@ -28,6 +36,16 @@ class Searcher(Protocol):
     @property
     def score(self) -> str:
         """The name of the column of scores."""
+        ...
+
+    @property
+    def more(self) -> tuple[pa.Field, ...]:
+        """Further columns of the result, before that of the scores."""
+        ...
+
+    @property
+    def reads_predicate(self) -> bool:
+        """True when the searcher finds the rows that match a predicate by itself."""
         ...
 
     def best(self, allowed: Rows | None, most: int | None) -> Scored:

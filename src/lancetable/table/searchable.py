@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from lancetable.errors import InputError
 from lancetable.table.argument_errors import explaining
 from lancetable.table.handle import Handle
 
@@ -11,7 +12,9 @@ if TYPE_CHECKING:
     from lancetable.expression.analysis.parameters import Analysis
     from lancetable.format.schema.model import Blobs
     from lancetable.index.text.documents import StatisticsOf
+    from lancetable.index.vector.types import Vector
     from lancetable.query import Query
+    from lancetable.scan.hybrid import Fuse
     from lancetable.scan.request import ColumnsArgument, Where
     from lancetable.scan.search import Search
     from lancetable.table.settings import ScanSettings
@@ -27,8 +30,11 @@ class Searchable:
 
     def search(  # noqa: PLR0913 - the vocabulary of a query
         self,
-        query: "str | Query",
+        query: "str | Query | Vector | None" = None,
         *,
+        vector: "Vector | None" = None,
+        text: "str | Query | None" = None,
+        fuse: "Fuse | None" = None,
         column: str | None = None,
         columns: "ColumnsArgument" = None,
         where: "Where" = None,
@@ -38,6 +44,11 @@ class Searchable:
         indexed_only: bool = False,
         statistics: "StatisticsOf" = "all",
         analysis: "Analysis | None" = None,
+        nprobes: int | None = None,
+        refine_factor: int | None = None,
+        ef: int | None = None,
+        metric: str | None = None,
+        distance_range: tuple[float | None, float | None] | None = None,
         with_row_id: bool = False,
         with_row_address: bool = False,
         blobs: "Blobs" = "descriptions",
@@ -46,12 +57,18 @@ class Searchable:
     ) -> "Search":
         """Describe rows to find, the best first; the result finds them when they are requested.
 
-        Each row gets a ``_score``. Of rows with equal scores the one with the smaller row id is
-        first.
+        Words give each row a ``_score``, a vector a ``_distance``, both together also a
+        ``_relevance``. Several vectors are searched for at once: each finds its own rows, and
+        ``query_index`` tells which one it was. Of equally good rows the one with the smaller row
+        id is first.
 
         Args:
-            query: words, or a query of :mod:`lancetable.query`.
-            column: the column to search in; by default all columns of texts.
+            query: words, a query of :mod:`lancetable.query`, a vector or several.
+            vector: a vector, to search with ``text`` at once.
+            text: words or a query, to search with ``vector`` at once.
+            fuse: joins both results: ``Rrf(60)``, ``Weighted(0.7)``, or any function of ranks.
+            column: the column to search in; by default all columns of texts, or the only one of
+                vectors.
             columns: names and nested paths, or a dict of names and SQL expressions.
             where: a predicate; only rows that match it are found.
             limit: the most rows to return; None for all that match.
@@ -61,6 +78,13 @@ class Searchable:
             statistics: ``index`` computes the scores of rows of an index from the index alone, as
                 other Lance libraries do; they cannot be compared with those of other rows then.
             analysis: how texts of columns without an index are analysed.
+            nprobes: how many partitions of a vector index are searched; by default about 25, and
+                more until enough rows are found.
+            refine_factor: read so many times more candidates as rows are wanted, and order them by
+                their exact distances.
+            ef: how many candidates a search in a graph keeps.
+            metric: ``l2``, ``cosine``, ``dot`` or ``hamming``; by default that of the index.
+            distance_range: the least distance, and the one that is too far.
             with_row_id: add the column ``_rowid``.
             with_row_address: add the column ``_rowaddr``.
             blobs: what blob columns hold: ``descriptions`` or ``bytes``.
@@ -70,7 +94,12 @@ class Searchable:
         from lancetable.scan.request import ScanRequest, parse_columns, parse_where, scan_options
         from lancetable.scan.search import Search
         from lancetable.scan.search_request import SearchRequest
+        from lancetable.scan.vector_request import VectorOptions
 
+        if query is None:
+            query = _joined(vector, text, fuse)
+        elif not (vector is None and text is None and fuse is None):
+            raise InputError("give either query, or vector and text with fuse")
         selection = parse_columns(columns)
         scan = ScanRequest(
             columns=selection.columns,
@@ -91,7 +120,21 @@ class Searchable:
             prefilter=prefilter,
             indexed_only=indexed_only,
             statistics=statistics,
+            vectors=VectorOptions(nprobes, refine_factor, ef, metric, distance_range),
             analysis=analysis,
         )
         handle = self._handle
         return Search(handle.snapshot, handle.opened(), request, handle.plans(), handle.searched)
+
+
+def _joined(vector: "Vector | None", text: "str | Query | None", fuse: "Fuse | None") -> object:
+    """Return the query that a vector and a text make."""
+    if vector is None or text is None:
+        if fuse is not None:
+            raise InputError("fuse joins two results; give vector and text")
+        if vector is None and text is None:
+            raise InputError("there is nothing to search for; give words or a vector")
+        return text if vector is None else vector
+    from lancetable.scan.hybrid import Hybrid, Rrf
+
+    return Hybrid(vector, text, fuse or Rrf())

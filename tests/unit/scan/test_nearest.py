@@ -10,16 +10,19 @@ import lancetable as lt
 from lancetable.errors import InputError, SchemaError
 from lancetable.fragment.readers import Readers
 from lancetable.scan.request import parse_where
+from lancetable.scan.vector_request import VectorOptions, VectorRequest
 from lancetable.scan.vectors.nearest import VectorSearch
-from lancetable.scan.vectors.request import VectorOptions, VectorRequest
 
 DIM = 6
 
 
 def search(table, vector, column=None, limit=10, where=None, **options):
     """Return the ids and distances of each result."""
+    use_indices = options.pop("use_indices", True)
     chosen = VectorOptions(**options)
-    request = VectorRequest(column, vector, limit, parse_where(where), chosen)
+    request = VectorRequest(
+        column, vector, limit, parse_where(where), chosen, use_indices=use_indices
+    )
     found = VectorSearch(Readers(table._snapshot), request).find()
     return [list(zip(_ids(table, one.rows), one.distances.tolist(), strict=True)) for one in found]
 

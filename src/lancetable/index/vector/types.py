@@ -111,6 +111,11 @@ def queries_of(given: Vector, type_: VectorType) -> Matrix:
         return np.ascontiguousarray(rounded.astype(type_.query_dtype))
 
 
+def is_matrix(given: Vector) -> bool:
+    """Return whether something holds several vectors."""
+    return np.ndim(np.asarray(given.to_pylist() if isinstance(given, pa.Array) else given)) == 2
+
+
 def vectors_of(array: pa.Array, type_: VectorType) -> tuple[Matrix, Mask | None]:
     """Return the vectors of an array of fixed size lists, and which have all their values."""
     first, stop = array.offset * type_.dim, (array.offset + len(array)) * type_.dim

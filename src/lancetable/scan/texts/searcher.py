@@ -20,6 +20,8 @@ class TextSearcher:
     """A full-text query on a version."""
 
     score = "_score"
+    more = ()
+    reads_predicate = False
 
     @staticmethod
     def takes(query: object) -> bool:

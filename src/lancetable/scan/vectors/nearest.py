@@ -10,15 +10,13 @@
 """
 
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from lancetable.commit.snapshot import Snapshot
-from lancetable.expression import to_sql
 from lancetable.fragment.projection import ROW_ID
 from lancetable.fragment.readers import Readers
 from lancetable.index.vector.distance import Floats
@@ -29,16 +27,15 @@ from lancetable.index.vector.types import Matrix, parse_metric, queries_of
 from lancetable.scan.plans import Plans
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.scanner import Scan
+from lancetable.scan.vector_request import VectorRequest
 from lancetable.scan.vectors.covered import FAULTS, Coverage
 from lancetable.scan.vectors.exact import Comparison, vector_column
 from lancetable.scan.vectors.probing import Probing
-from lancetable.scan.vectors.request import VectorRequest
 
 FEW_ROWS = 4096
 """Rows that match a predicate are all compared when they are not more."""
 CANDIDATES = 10
 """How many candidates for each row wanted every vector of a query on lists of vectors names."""
-_KEPT = 16
 _log = logging.getLogger("lancetable.scan")
 
 
@@ -46,16 +43,20 @@ class VectorSearch:
     """A search in a version, not done yet."""
 
     def __init__(
-        self, readers: Readers, request: VectorRequest, plans: Plans | None = None
+        self,
+        readers: Readers,
+        request: VectorRequest,
+        kept: dict[object, Any] | None = None,
     ) -> None:
-        """Prepare to search.
+        """Prepare to search; ``kept`` is what earlier searches of the version found out.
 
         Raises:
             SchemaError: there is no such column, or it does not hold vectors.
             InputError: a vector has another dimension, or the metric does not fit.
         """
         self._readers = readers
-        self._plans = Plans(readers.source.manifest.schema) if plans is None else plans
+        self._kept = {} if kept is None else kept
+        self._plans = self._kept.setdefault("vector plans", Plans(readers.source.manifest.schema))
         self._request = request
         self.column = vector_column(readers.source.manifest.schema, request.column)
         self.queries: Matrix = queries_of(request.vector, self.column.type)
@@ -89,12 +90,11 @@ class VectorSearch:
             else:
                 return [top.found(number) for number in range(len(top))]
 
-    def explain(self) -> str:
+    def describe(self) -> list[str]:
         """Return in words how the search will be done."""
         coverage, request = self._coverage, self._request
         lines = [
-            f"vector search in column {self.column.path!r} by {self.metric}",
-            f"  the nearest {request.limit} rows of {self.results} queries",
+            f"vectors near {self.results} in {self.column.path} by {self.metric}",
             *(f"  {note}" for note in coverage.notes),
         ]
         for part in coverage.parts:
@@ -103,17 +103,15 @@ class VectorSearch:
                 f"  index {part.entry.name}: {layout.kind}, {len(part.opened)} partitions, "
                 f"{part.opened.rows} vectors, {len(part.readers)} fragments"
             )
-        if request.where is not None:
-            lines.append(f"  where: {to_sql(request.where)}")
-            if coverage.parts:
-                survivors = self._survivors(coverage)
-                how = "all compared" if self._are_few(survivors) else "searched with the index"
-                lines.append(f"  rows that match: {sum(map(len, survivors))}, {how}")
+        if request.where is not None and coverage.parts:
+            survivors = self._survivors(coverage)
+            how = "all compared" if self._are_few(survivors) else "searched with the index"
+            lines.append(f"  rows that match: {sum(map(len, survivors))}, {how}")
         if self._needs_exact(coverage):
             lines.append("  candidates are ordered by their exact distances")
-        if coverage.uncovered and not request.options.indexed_only:
+        if coverage.uncovered and not request.indexed_only:
             lines.append(f"  compared row by row: {len(coverage.uncovered)} fragments")
-        return "\n".join(lines)
+        return lines
 
     @cached_property
     def _source(self) -> Snapshot | None:
@@ -122,15 +120,14 @@ class VectorSearch:
 
     @property
     def _coverage(self) -> Coverage:
-        if self._source is None or not self._request.options.use_indices:
+        if self._source is None or not self._request.use_indices:
             return Coverage(self._readers, self.column, self._asked)
-        key = (id(self._readers), self.column.path, self._asked, self._passed_over)
-        found = _COVERAGES.get(key)
+        key = ("vector", self.column.path, self._asked, self._passed_over)
+        found = self._kept.get(key)
         if found is None:
-            found = Coverage.of(
+            found = self._kept[key] = Coverage.of(
                 self._readers, self._source, self.column, self._asked, self._passed_over
             )
-            _COVERAGES.put(key, found)
         return found
 
     def _search(self, coverage: Coverage) -> Top:
@@ -139,7 +136,7 @@ class VectorSearch:
         top = Top(self.results, self._most(request.limit), range_)
         if coverage.parts:
             self._search_parts(coverage, top)
-        if coverage.uncovered and not options.indexed_only:
+        if coverage.uncovered and not request.indexed_only:
             compared = Comparison(self.column, self.queries, self.metric, top)
             compared.scan(coverage.rest, request.where)
         return top
@@ -199,7 +196,7 @@ class VectorSearch:
         if self.column.type.is_multi or options.refine_factor is not None:
             return True
         is_plain = all(isinstance(one.opened.layout.storage, Plain) for one in coverage.parts)
-        return bool(coverage.uncovered) and not options.indexed_only and not is_plain
+        return bool(coverage.uncovered) and not self._request.indexed_only and not is_plain
 
     def _wider(self, range_: Floats) -> Range:
         """Return the range of the estimated distances of candidates."""
@@ -246,25 +243,3 @@ class _DamagedSegmentError(Exception):
 
     def __str__(self) -> str:
         return f"{self.__cause__}"
-
-
-class _Coverages:
-    """What serves searches, by version and column; the least recently used is forgotten."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[object, Coverage] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: object) -> Coverage | None:
-        with self._lock:
-            return self._kept.get(key)
-
-    def put(self, key: object, coverage: Coverage) -> None:
-        # A coverage holds its readers, so that nothing else gets their identity meanwhile.
-        with self._lock:
-            self._kept[key] = coverage
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-
-
-_COVERAGES = _Coverages()

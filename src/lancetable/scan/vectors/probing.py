@@ -8,8 +8,8 @@ import numpy.typing as npt
 from lancetable.index.vector.live import Live
 from lancetable.index.vector.top import Top
 from lancetable.index.vector.types import Matrix
+from lancetable.scan.vector_request import VectorOptions
 from lancetable.scan.vectors.covered import Part
-from lancetable.scan.vectors.request import VectorOptions
 
 PROBES = 24
 """How many partitions are searched unless the request says it; some more for many rows."""

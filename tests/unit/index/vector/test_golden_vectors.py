@@ -8,8 +8,8 @@ import pytest
 import lancetable as lt
 from lancetable.fragment.readers import Readers
 from lancetable.scan.request import parse_where
+from lancetable.scan.vector_request import VectorOptions, VectorRequest
 from lancetable.scan.vectors.nearest import VectorSearch
-from lancetable.scan.vectors.request import VectorOptions, VectorRequest
 from tests.conftest import GOLDEN
 
 FOLDER = GOLDEN / "index"
@@ -21,9 +21,10 @@ ROUGH = {"ivf_rq5_l2": 0.03}
 def found_by(table, query, **options):
     """Return the ids and distances that a search finds."""
     names = ("nprobes", "refine_factor", "ef", "metric")
+    use_indices = options.pop("use_indices", True)
     chosen = VectorOptions(**{name: query[name] for name in names if name in query} | options)
     where = parse_where(query.get("filter"))
-    request = VectorRequest("v", query["q"], query["k"], where, chosen)
+    request = VectorRequest("v", query["q"], query["k"], where, chosen, use_indices=use_indices)
     (nearest,) = VectorSearch(Readers(table._snapshot), request).find()
     ids = table.take(row_ids=nearest.rows, columns=["id"])["id"].to_pylist()
     return list(zip(ids, nearest.distances.tolist(), strict=True))

@@ -39,14 +39,6 @@ class VectorOptions:
     distance_range: tuple[float | None, float | None] | None = option(
         None, help="The least distance, and the one that is too far.", in_cli=False
     )
-    use_indices: bool = option(
-        True,  # noqa: FBT003 - the default
-        help="Use indices; else all rows are compared.",
-    )
-    indexed_only: bool = option(
-        False,  # noqa: FBT003 - the default
-        help="Leave out rows that no index describes.",
-    )
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -69,12 +61,16 @@ DEFAULTS = VectorOptions()
 class VectorRequest:
     """Vectors to look for in a column, and how many rows are wanted for each."""
 
-    column: str
+    column: str | None
+    """None for the only column of vectors."""
     vector: Vector
     limit: int = 10
     where: Expression | None = None
     """Only rows for which this is true are found."""
     options: VectorOptions = DEFAULTS
+    use_indices: bool = True
+    indexed_only: bool = False
+    """True to leave out rows that no index describes."""
 
     def __post_init__(self) -> None:
         if type(self.limit) is not int or self.limit < 1:
