@@ -31,6 +31,7 @@ from lancetable.expression import (
     Not,
     Opaque,
     Or,
+    columns,
     walk,
 )
 from lancetable.format.limits import read_limits
@@ -70,6 +71,9 @@ class Indices:
     reuse: FragmentReuse | None
     by_field: Mapping[int, Sequence[Usable]]
     """The segments that can be asked, those of exact kinds first."""
+    unused: dict[int, dict[str, str]]
+    """Why other indices are passed over, by field and name; those whose files were found damaged
+    join them."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, readers: Readers) -> Self:
@@ -82,6 +86,7 @@ class Indices:
         segments = snapshot.indices()
         reuse = load_reuse(snapshot, segments)
         by_field: dict[int, list[Usable]] = {}
+        unused: dict[int, dict[str, str]] = {}
         for segment in segments:
             if kind_of(segment).name not in SCALAR:
                 continue
@@ -95,10 +100,22 @@ class Indices:
                 by_field.setdefault(segment.fields[0], []).append(one)
             else:
                 _log.debug("index %s is not used: %s", segment.name, reason)
+                if segment.fields:
+                    unused.setdefault(segment.fields[0], {})[segment.name] = reason
         order = list(SCALAR)
         for each in by_field.values():
             each.sort(key=lambda one: order.index(kind_of(one.segment).name))
-        return cls(snapshot, readers, reuse, by_field)
+        return cls(snapshot, readers, reuse, by_field, unused)
+
+    def passed_over(self, where: Expression) -> list[str]:
+        """Return a line for each index on a column of a predicate that is not used, and why."""
+        fields = (_field(self.snapshot.manifest.schema, path) for path in columns(where))
+        return [
+            f"not used: {name}, {reason}"
+            for field in fields
+            if field is not None
+            for name, reason in self.unused.get(field.id, {}).items()
+        ]
 
     def answer(self, part: Expression) -> Answer | None:
         """Return what indices know about a part of a predicate."""
@@ -175,7 +192,10 @@ class Indices:
                 rows = self._current(one, rows)
             return None if rows is None else Rows(rows.within(fragments), fragments)
         except FAULTS as fault:
-            _log.warning("index %s is not used: %s", segment.name, fault)
+            is_old = isinstance(fault, UnsupportedError)
+            level = logging.DEBUG if is_old else logging.WARNING
+            _log.log(level, "index %s is not used: %s", segment.name, fault)
+            self.unused.setdefault(segment.fields[0], {})[segment.name] = str(fault)
         except ExpressionError as error:
             # A value that only deleted rows have may be the reason: the scan decides.
             _log.debug("index %s is not used: %s", segment.name, error)

@@ -163,6 +163,9 @@ class Scan:
             lines.append(f"  where: {to_sql(self._plans.bound(where))}")
         if self._narrowing is not None:
             lines += [f"  {line}" for line in self._narrowing.describe()]
+        if where is not None and self._plans.indices is not None:
+            passed_over = self._plans.indices.passed_over(self._plans.bound(where))
+            lines += [f"  {line}" for line in passed_over]
         if planned.where is not None:
             lines.append(f"  first read: {', '.join(planned.early_names) or 'nothing'}")
             late = ", ".join(planned.names[len(planned.early_names) :])

@@ -97,7 +97,9 @@ def test_it_is_said_why(table, caplog):
     assert table.indices["kind_idx"].kind == "LaterIndexDetails"
     assert table.indices["two_idx"].columns == ("a", "b")
     with caplog.at_level(logging.DEBUG, "lancetable.scan"):
-        table.scan(where="a = 3").to_arrow()
+        explained = table.scan(where="a = 3").explain()
+    assert "not used: version_idx, version 99 of kind 'btree'" in explained
+    assert "not used" not in table.scan(where="b = 3").explain()
     for name in ("version_idx", "no bitmap_idx"):
         assert name in caplog.text
     assert "kind_idx: left as it is: kind 'later'" in table.indices.optimize(dry_run=True).explain()

@@ -108,7 +108,9 @@ def test_damage_is_found_and_dropped(table, damage):
     assert [(one.kind, one.path.endswith("page_lookup.lance")) for one in found.problems] == [
         ("index", True)
     ]
-    assert table.scan(where="id = 33").to_arrow()["id"].to_pylist() == [33]
+    scan = table.scan(where="id = 33")
+    assert scan.to_arrow()["id"].to_pylist() == [33]
+    assert "not used: id_idx, " in scan.explain()
     plan = table.maintenance.repair()
     assert [one.kind for one in plan.losses] == ["index"]
     plan.execute()
