@@ -14,7 +14,7 @@ A build receives the live rows of some fragments as batches of two columns, in t
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import IO, NamedTuple, Protocol, TypeAlias
+from typing import IO, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,19 @@ class ScalarIndex(Protocol):
         """Return all rows for which a part of a predicate is true, exactly or at most.
 
         The part reads the column ``value`` only. None when the index cannot answer it.
+
+        Raises:
+            CorruptError: a file of the segment is damaged.
+        """
+        ...
+
+
+@runtime_checkable
+class Warmed(Protocol):
+    """An opened segment that can read what searches will need before they do."""
+
+    def warm(self) -> None:
+        """Read into memory, as far as there is room.
 
         Raises:
             CorruptError: a file of the segment is damaged.

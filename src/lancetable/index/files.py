@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -69,6 +69,15 @@ class SegmentFiles:
     def columns(self, name: str) -> list[str]:
         """Return the names of the columns of a file."""
         return [field.name for field in self._reader(name).schema.fields]
+
+    def portions(self, name: str, rows: int, most: int) -> Iterator[range]:
+        """Yield the rows of a file in portions, as many as there is room for in memory."""
+        total = self.rows(name)
+        per_row = self._sizes.get(name, 0) / max(total, 1)
+        for first in range(0, total, rows):
+            if first * per_row > most:
+                return
+            yield range(first, min(first + rows, total))
 
     def rows(self, name: str) -> int:
         """Return the number of rows of a file."""

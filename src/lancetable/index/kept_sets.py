@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from lancetable.format.rows import RowSet
-from lancetable.index.files import SegmentFiles
+from lancetable.index.files import KEPT_BYTES, SegmentFiles
 
+_AT_A_TIME = 1024
 _OVERHEAD = 200
 """About the bytes of a set besides its rows."""
 
@@ -25,6 +26,11 @@ class KeptSets:
         self._name = name
         self._column = column
         self._decode = decode
+
+    def warm(self) -> None:
+        """Read the sets, as far as there is room."""
+        for rows in self._files.portions(self._name, _AT_A_TIME, KEPT_BYTES):
+            self.of(rows)
 
     def of(self, places: Sequence[int]) -> list[RowSet | None]:
         """Return the sets in some rows of the file, which ascend.

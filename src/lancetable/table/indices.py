@@ -123,6 +123,17 @@ class Indices(Named["IndexInfo"]):
                 optimize.optimize_indices(self._handle.snapshot, names, settled, run)
             )
 
+    def prewarm(self, name: str) -> None:
+        """Read an index into memory, as far as there is room for what is kept of indices.
+
+        Raises:
+            IndexNotFoundError: there is no index of that name.
+            InputError: it is not used.
+        """
+        from lancetable.operations.index.prewarm import prewarm_index
+
+        prewarm_index(self._handle.snapshot, name)
+
     def drop(self, name: str, *, commit: "CommitOptions | str | None" = None) -> "WriteResult":
         """Drop an index; its files stay until a cleanup.
 

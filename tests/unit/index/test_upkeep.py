@@ -15,6 +15,7 @@ import pytest
 import lancetable as lt
 from lancetable.commit.committer import commit
 from lancetable.commit.transaction import CreateIndex
+from lancetable.index.files import SegmentFiles
 from tests.unit.index.test_geometry import point
 
 NOW = {"older_than": timedelta(0), "unverified_after": timedelta(0)}
@@ -194,6 +195,38 @@ def test_segments_are_compared_with_the_rows(tmp_path, level, stable):
     table.refresh()
     assert table.maintenance.check(level=level, all_versions=False).is_ok
     assert not {"a_idx", "w_idx"} & set(table.indices)
+
+
+def test_an_index_is_read_ahead(tmp_path, monkeypatch):
+    table = every_kind(tmp_path / "t", stable=False)
+    table.indices.create("id", "btree")
+    where = {
+        "a": "a = 7.25",
+        "b": "b = 1",
+        "f": "f = 'f1'",
+        "l": "array_has(l, 'x1')",
+        "w": "contains(w, 'word 12')",
+        "z": "z = 33",
+        "id": "id in (1, 7, 190)",
+    }
+    for name in table.indices:
+        if not name.startswith("__"):
+            table.indices.prewarm(name)
+    read = []
+    real = SegmentFiles.read
+
+    def counted(self, name, *args):
+        read.append(name)
+        return real(self, name, *args)
+
+    monkeypatch.setattr(SegmentFiles, "read", counted)
+    for text in where.values():
+        scan = table.scan(["id"], where=text)
+        assert "index " in scan.explain()
+        assert scan.to_arrow() == table.scan(["id"], where=text, use_indices=False).to_arrow()
+    assert not read
+    with pytest.raises(lt.IndexNotFoundError):
+        table.indices.prewarm("nothing")
 
 
 def test_coverage_is_part_of_a_check(table):

@@ -62,6 +62,10 @@ class BitmapSegment:
         """Return the fragments that the segment describes: all that it names."""
         return fragments
 
+    def warm(self) -> None:
+        """Read the sets of rows, as far as there is room."""
+        self._sets.warm()
+
     def search(self, part: Expression) -> RowSet | None:
         """Return the rows of all keys for which a part of a predicate is true."""
         if any(isinstance(node, Opaque) for node in walk(part)):

@@ -24,7 +24,7 @@ from lancetable.format.encoding.kernels.sets import RowBitmaps
 from lancetable.format.encoding.kernels.xxhash import Hashes, hash_binary, hash_matrix, hash_words
 from lancetable.format.rows import RowSet
 from lancetable.index.base import Sink, Source
-from lancetable.index.files import SegmentFiles
+from lancetable.index.files import KEPT_BYTES, SegmentFiles
 from lancetable.index.specs import BloomFilter, Spec
 from lancetable.index.zones import Zones, stored_nulls
 from lancetable.index.zoning import PLACE_FIELDS, Zoned, moved_nulls, moved_zones, zones_of
@@ -49,6 +49,11 @@ class BloomFilterSegment:
         (has_null,) = files.read(FILE, ("has_null",))
         self._has_null: Mask = has_null.to_numpy(zero_copy_only=False)
         self.covered = self._zones.covered
+
+    def warm(self) -> None:
+        """Read the filters, as far as there is room."""
+        for rows in self._files.portions(FILE, _ZONES_AT_A_TIME, KEPT_BYTES):
+            self._files.page(FILE, (_DATA,), rows)
 
     def search(self, part: Expression) -> RowSet | None:
         """Return the rows of all zones that may hold one of some values."""

@@ -25,7 +25,7 @@ from lancetable.format.rows import RowSet
 from lancetable.index import sorting
 from lancetable.index.base import Numbers, Sink, Source, matching
 from lancetable.index.bounds import Bounds
-from lancetable.index.files import SegmentFiles
+from lancetable.index.files import KEPT_BYTES, SegmentFiles
 from lancetable.index.ordered import Ordered, Span, Wanted, spread_places, wanted_of
 from lancetable.index.scalar.types import refuses_values
 from lancetable.index.sorting import Pairs, Stream
@@ -78,6 +78,17 @@ class BTreeSegment:
             return None
         found = [self._matches(part, *edges) for edges in _runs(pages)]
         return RowSet.from_addresses(np.concatenate([*found, np.empty(0, np.uint64)]))
+
+    def warm(self) -> None:
+        """Read the pages, as far as there is room."""
+        if self._least is None or self._largest is None:
+            return
+        if self._rows <= WHOLE_ROWS:
+            self._loaded = len(self._bounds)
+            self._page(range(self._rows))
+            return
+        for rows in self._files.portions(DATA, self._page_rows, KEPT_BYTES):
+            self._page(rows)
 
     def _are_many(self, pages: int) -> bool:
         return pages > max(MOST_PAGES, SCAN_FROM * len(self._bounds))

@@ -14,7 +14,7 @@ from lancetable.expression.tree import rebuild
 from lancetable.format.manifest.indices.codec import decode_json_details, encode_json_details
 from lancetable.format.manifest.indices.kinds import KINDS, kind_name
 from lancetable.format.rows import RowSet
-from lancetable.index.base import ROW, VALUE, ScalarIndex, ScalarKind, Sink, Source
+from lancetable.index.base import ROW, VALUE, ScalarIndex, ScalarKind, Sink, Source, Warmed
 from lancetable.index.files import SegmentFiles
 from lancetable.index.scalar import bitmap, btree
 from lancetable.index.specs import JsonPath, Spec
@@ -58,6 +58,11 @@ class JsonPathSegment:
     def covered(self, fragments: frozenset[int]) -> frozenset[int]:
         """Return the fragments that the index on the values describes."""
         return self._index.covered(fragments)
+
+    def warm(self) -> None:
+        """Read what the index on the values keeps."""
+        if isinstance(self._index, Warmed):
+            self._index.warm()
 
     def search(self, part: Expression) -> RowSet | None:
         """Return the rows for which a part of a predicate on the value at the path is true."""

@@ -76,6 +76,10 @@ class NGramSegment:
         """Return the fragments that the segment describes: all that it names."""
         return fragments
 
+    def warm(self) -> None:
+        """Read the sets of rows, as far as there is room."""
+        self._sets.warm()
+
     def search(self, part: Expression) -> RowSet | None:
         """Return the rows whose texts have all tokens of the texts that a part asks for."""
         found = [tokens(text) for text in _required(part)]

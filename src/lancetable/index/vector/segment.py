@@ -219,6 +219,14 @@ class VectorSegment:
                 )
                 top.offer_to(number, far.astype(np.float32), one.rows, masks[place])
 
+    def warm(self) -> None:
+        """Read the partitions, as far as there is room."""
+        read = 0
+        for number in range(len(self)):
+            if read > KEPT_BYTES:
+                return
+            read += self._partition(number, None).bytes
+
     def _partition(self, number: int, moved: Moved | None) -> Partition:
         key = (self._number, number, "" if moved is None else moved.name)
         found = PARTITIONS.get(key)
