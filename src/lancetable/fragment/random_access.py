@@ -217,9 +217,10 @@ def _fill_one(filled: _Filled, numbers: dict[Field, int], position: int, wanted:
         if not isinstance(reader, FileReader):
             continue
         for field in read.fields:
-            records = reader.records(field) if field in numbers else None
-            if records is not None:
-                filled.slots.fill(position, numbers[field], records)
+            number = numbers.get(field)
+            records = None if number is None else reader.records(field)
+            if number is not None and records is not None:
+                filled.slots.fill(position, number, records)
         filled.kept.append(reader)
         mapped = mapped_file(reader.file)
         if mapped is not None:

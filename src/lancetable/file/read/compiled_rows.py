@@ -173,7 +173,7 @@ class FileGather:
     __slots__ = ("_slots",)
 
     def __init__(self) -> None:
-        self._slots: dict[tuple[Field, ...], GatherSlots] = {}
+        self._slots: dict[tuple[int, ...], tuple[Sequence[Field], GatherSlots]] = {}
 
     def read(
         self,
@@ -186,13 +186,14 @@ class FileGather:
 
         ``records`` is given each time: a file that held itself would stay mapped when it is let go.
         """
-        key = tuple(fields)
-        slots = self._slots.get(key)
-        if slots is None:
-            slots = self._slots[key] = GatherSlots(library, fields, 1)
+        key = tuple([field.id for field in fields])
+        known = self._slots.get(key)
+        if known is None or known[0] != fields:
+            slots = GatherSlots(library, fields, 1)
             for number, field in enumerate(slots.fields):
                 slots.fill(0, number, records(field) or [])
-        found = slots.read(places_of(rows))
+            known = self._slots[key] = (fields, slots)
+        found = known[1].read(places_of(rows))
         if len(found) == len(fields):
             return found
         gathered = iter(found)

@@ -58,6 +58,8 @@ class FileReader:
         self._columns: dict[int, Column] = {}
         self._open_pages: dict[tuple[int, int], OpenPage] = {}
         self._fields: dict[Field, OpenField] = {}
+        self._latest: dict[int, OpenField] = {}
+        """By id: what was asked for last, as comparing fields is faster than hashing them."""
         self._gathered: FileGather | None = None
         self._schema: Schema | None = None
         self._rows: int | None = None
@@ -146,11 +148,15 @@ class FileReader:
 
     def field(self, field: Field) -> OpenField:
         """Return the columns of a field, and the compiled ways to read its rows."""
-        known = self._fields.get(field)
-        if known is None:
-            plans = [self._plan(info) for info in leaf_infos(field)]
-            known = self._fields[field] = OpenField(field, plans, self.file, self._open_pages)
+        known = self._latest.get(field.id)
+        if known is None or known.field != field:
+            known = self._latest[field.id] = self._fields.get(field) or self._opened(field)
         return known
+
+    def _opened(self, field: Field) -> OpenField:
+        plans = [self._plan(info) for info in leaf_infos(field)]
+        opened = self._fields[field] = OpenField(field, plans, self.file, self._open_pages)
+        return opened
 
     def _read_range(self, field: Field, rows: range) -> pa.Array | None:
         """Return neighbouring rows of a field; None when they are read page by page."""
