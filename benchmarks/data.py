@@ -205,6 +205,47 @@ def _build_indexed(path: Path, rows: int) -> None:
         dataset.create_scalar_index(column, kind)
 
 
+def _build_values(path: Path, rows: int) -> None:
+    """Write columns for every kind of index; none of them is in order."""
+    rng = np.random.default_rng(SEED)
+    vocabulary = [
+        "".join(map(chr, rng.integers(97, 123, rng.integers(3, 10)))) for _ in range(5_000)
+    ]
+    labels = pa.array([f"label {number}" for number in range(50)])
+
+    def batch(first: int, count: int) -> pa.RecordBatch:
+        keys = np.arange(first, first + count, dtype=np.int64) * KEY_STRIDE % rows
+        at = pa.array(rng.integers(16 * 10**14, 17 * 10**14, count)).cast(pa.timestamp("us"))
+        offsets = pa.array(np.arange(0, 3 * count + 1, 3, dtype=np.int32))
+        chosen = labels.take(pa.array(rng.integers(0, 50, 3 * count)))
+        ranks = np.minimum(rng.zipf(1.3, (count, 12)), len(vocabulary)) - 1
+        points = np.zeros((count, 21), np.uint8)
+        points[:, :5] = (1, 1, 0, 0, 0)
+        points[:, 5:] = rng.uniform(-180, 180, (count, 2)).view(np.uint8)
+        documents = [f'{{"a":{key},"b":"v{key % 7}"}}' for key in keys.tolist()]
+        return pa.record_batch(
+            {
+                "key": keys,
+                "price": rng.standard_normal(count),
+                "at": at,
+                "user": [f"user-{key:08d}" for key in keys.tolist()],
+                "tag": [f"tag {tag:03d}" for tag in rng.integers(0, 200, count).tolist()],
+                "labels": pa.ListArray.from_arrays(offsets, chosen),
+                "words": [" ".join(vocabulary[one] for one in row) for row in ranks.tolist()],
+                "place": [point.tobytes() for point in points],
+                "document": pa.array(documents, pa.json_()),
+            }
+        )
+
+    _write(path, (batch(*span) for span in _spans(rows, 100_000)))
+
+
+def _build_keys(path: Path, rows: int) -> None:
+    rng = np.random.default_rng(SEED)
+    numbers = (rng.integers(0, 1 << 62, count) for _, count in _spans(rows))
+    _write(path, (pa.record_batch({"key": some}) for some in numbers))
+
+
 def _build_columns(path: Path, width: int) -> None:
     rng = np.random.default_rng(SEED)
     values = {f"c{number}": pa.array(rng.random(COLUMN_ROWS)) for number in range(width)}
@@ -224,6 +265,8 @@ TABLES = {
     "stable": TableKind(_build_stable, 1_000_000, 100_000),
     "small": TableKind(partial(_build_fragments_of, _SMALL), 100, 100),
     "tiny": TableKind(partial(_build_fragments_of, _TINY), 1_000, 200),
+    "values": TableKind(_build_values, 1_000_000, 50_000),
+    "keys": TableKind(_build_keys, 50_000_000, 2_000_000),
     "indexed": TableKind(_build_indexed, 1_000_000, 100_000),
     "wide": TableKind(_build_wide, 2_500_000, 500_000),
 }

@@ -109,7 +109,7 @@ class _Bench:
             self._tables[peer.name] = peer.open(self._uri)
         subject = Subject(peer, self._uri, self._tables[peer.name], [])
         run = self.case.run
-        is_memory = self.case.unit is Unit.BYTES
+        is_told = self.case.unit is not Unit.SECONDS
         if self.case.prepare is not None:
             subject = self.case.prepare(subject)
         samples = []
@@ -122,8 +122,8 @@ class _Bench:
                 start = time.perf_counter()
                 result = run(drawn)
                 seconds = time.perf_counter() - start
-                is_size = isinstance(result, int) and is_memory
-                samples.append(float(result) if is_size else seconds)
+                tells = isinstance(result, int | float) and is_told
+                samples.append(float(result) if tells else seconds)
         finally:
             if self.case.settle is not None:
                 self.case.settle(subject)
@@ -149,7 +149,7 @@ class _Bench:
             for peer in peers
             if (result := self.attempt(peer, rows)) is not None and peer.is_comparable
         ]
-        if self.case.unit is Unit.BYTES or len(results) < 2:
+        if self.case.unit is not Unit.SECONDS or len(results) < 2:
             return None
         return all(_is_same(results[0], other) for other in results[1:])
 

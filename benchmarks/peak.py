@@ -24,7 +24,7 @@ TAKEN = 10_000
 COMPACTED_WITHIN = {"compact": 256 * 1024 * 1024, "compact_little": 64 * 1024 * 1024}
 
 
-def _status_bytes(key: str) -> int:
+def status_bytes(key: str) -> int:
     """Return one line of the process status in bytes, 0 where the system does not tell."""
     if not _STATUS.exists():
         return 0
@@ -34,13 +34,13 @@ def _status_bytes(key: str) -> int:
     return 0
 
 
-def _peak() -> int:
+def peak_bytes() -> int:
     """Return the largest resident size so far.
 
     On Linux `ru_maxrss` survives exec and so may be that of the parent; `VmHWM` does not.
     """
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return _status_bytes("VmHWM") or (used if sys.platform == "darwin" else used * 1024)
+    return status_bytes("VmHWM") or (used if sys.platform == "darwin" else used * 1024)
 
 
 def _reader(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
@@ -116,13 +116,13 @@ TASKS: dict[str, Callable[[str, str], int]] = {
 
 def main(task: str, peer: str, uri: str) -> None:
     """Do one thing with a table, and print what it took."""
-    before = _peak()
+    before = peak_bytes()
     anonymous = [0]
     done = threading.Event()
 
     def watch() -> None:
         while not done.wait(_PAUSE_SECONDS):
-            anonymous.append(_status_bytes("RssAnon"))
+            anonymous.append(status_bytes("RssAnon"))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -131,5 +131,5 @@ def main(task: str, peer: str, uri: str) -> None:
     finally:
         done.set()
         watcher.join()
-    found = {"rows": counted, "before": before, "peak": _peak(), "anonymous": max(anonymous)}
+    found = {"rows": counted, "before": before, "peak": peak_bytes(), "anonymous": max(anonymous)}
     sys.stdout.write(json.dumps(found) + "\n")

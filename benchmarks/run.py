@@ -22,6 +22,7 @@ from benchmarks.peers import Peer, load_peer, peer_names
 
 SMOKE_ROUNDS = 2
 _SLOW = (
+    "build_limited_peak",
     "compact_peak",
     "compact_little_peak",
     "grow_versions_append",

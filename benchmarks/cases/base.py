@@ -16,6 +16,8 @@ class Unit(Enum):
 
     SECONDS = "s"
     """Time around the function."""
+    PROCESSOR = "CPU"
+    """Time of the processor in seconds, as returned by the function."""
     BYTES = "B"
     """Memory, as returned by the function."""
 

@@ -70,6 +70,9 @@ class Handle(Protocol):
     def add_column(self, name: str, expression: str) -> None:
         """Add a column computed from others."""
 
+    def index(self, column: str, kind: str, memory_bytes: int | None = None) -> None:
+        """Build an index on a column, within a memory where that can be said."""
+
     def compact(self, memory_bytes: int | None = None) -> None:
         """Write small fragments anew, within a memory where that can be said."""
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from lancetable import Table, create_table, open_table
+from lancetable import JsonPath, Table, create_table, open_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,11 @@ class _Handle:
 
     def cleanup(self) -> int:
         return len(self.table.maintenance.cleanup(older_than=timedelta(0)).removed_versions)
+
+    def index(self, column: str, kind: str, memory_bytes: int | None = None) -> None:
+        spec = JsonPath("a") if kind == "json" else kind
+        limit = {} if memory_bytes is None else {"memory_bytes": memory_bytes}
+        self.table.indices.create(column, spec, **limit)
 
     def compact(self, memory_bytes: int | None = None) -> None:
         if memory_bytes is None:

@@ -6,6 +6,12 @@ from datetime import timedelta
 
 import lance
 import pyarrow as pa
+from lance.indices import IndexConfig
+
+_INDEX_CONFIGS = {
+    "rtree": IndexConfig("rtree", {}),
+    "json": IndexConfig("json", {"target_index_type": "btree", "path": "a"}),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,11 @@ class _Handle:
 
     def cleanup(self) -> int:
         return int(self.dataset.cleanup_old_versions(timedelta(0)).old_versions)
+
+    def index(self, column: str, kind: str, memory_bytes: int | None = None) -> None:
+        # There is no such limit.
+        del memory_bytes
+        self.dataset.create_scalar_index(column, _INDEX_CONFIGS.get(kind, kind.upper()))
 
     def compact(self, memory_bytes: int | None = None) -> None:
         # There is no such limit.
