@@ -17,7 +17,7 @@ from lancetable.index.sorting import Pairs, Stream
 
 _Places = npt.NDArray[np.int64]
 _ROWS_AT_A_TIME = 256 * 1024
-_MOST_BYTES = 8 << 20
+_MOST_BYTES = 1 << 20
 
 
 class Groups(NamedTuple):

@@ -14,8 +14,8 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="memory is told by /proc"),
 ]
 
-LIMIT, BESIDE = 32_000_000, 64_000_000
-ROWS = 6_000_000
+LIMIT, BESIDE = 64_000_000, 64_000_000
+ROWS = 4_000_000
 PROGRAM = """
 import sys
 import lancetable as lt

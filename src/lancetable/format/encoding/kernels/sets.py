@@ -69,4 +69,5 @@ def encode_sets(rows: Rows, edges: Integers, *, has_sizes: bool) -> tuple[Bytes,
     out = np.empty(_GROUP_BYTES * count + _ROW_BYTES * len(whole), np.uint8)
     ends = np.empty(count, np.int64)
     DLL.lt_row_sets(address(whole), address(places), count, has_sizes, address(out), address(ends))
-    return out[: int(ends[-1]) if count else 0], ends
+    # A copy, as the room for the worst case is many times what is written.
+    return out[: int(ends[-1]) if count else 0].copy(), ends
