@@ -39,7 +39,11 @@ class ZoneMapSegment:
         self._files = files
         self._zones = Zones(files, FILE)
         self._nulls = np.asarray(nulls)
-        self._bounds = Bounds(least, largest, np.asarray(nulls) > 0, np.asarray(nans) > 0)
+        # Other writers leave the ends out for some types; the zone then is not one of nulls only.
+        (lengths,) = files.read(FILE, ("zone_length",))
+        is_unknown = np.asarray(largest.is_null()) & (self._nulls < np.asarray(lengths))
+        always = is_unknown | (np.asarray(nans) > 0)
+        self._bounds = Bounds(least, largest, self._nulls > 0, always)
         self.covered = self._zones.covered
 
     def search(self, part: Expression) -> RowSet | None:
