@@ -12,7 +12,7 @@ from lancetable.expression.binding.plain import bind_plain
 from lancetable.expression.functions.table import FUNCTIONS
 from lancetable.expression.sql.dialect import LanceSql
 from lancetable.expression.sql.parse import parse as parse_with_sqlglot
-from lancetable.expression.sql.simple import parse_simple
+from lancetable.expression.sql.text import parse_simple
 
 WORDS = sorted({part for word in LanceSql.Tokenizer.KEYWORDS for part in word.split()})
 FORMS = ["{} = 1", "{} < 'x'", "{} IN (1, 2)", "{} NOT IN ('a')", "{} IS NULL", "{} IS NOT NULL"]

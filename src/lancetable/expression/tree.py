@@ -355,13 +355,13 @@ def _rebuild_fixed(
             return replace(expression, operand=change(expression.operand))
 
 
-def walk(expression: Expression) -> Iterator[Expression]:
-    """Visit every node of an expression, parents before their operands."""
-    waiting = [expression]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(children(node))
+def walk(expression: Expression) -> list[Expression]:
+    """Return every node of an expression, parents before their operands."""
+    found = [expression]
+    for node in found:
+        if not isinstance(node, Column | Literal):
+            found += children(node)
+    return found
 
 
 def columns(expression: Expression) -> set[tuple[str, ...]]:

@@ -106,8 +106,10 @@ def plan_fragment(fields: Sequence[Field], files: Sequence[frozenset[int]]) -> F
         else:
             mixed.append(Mixed(slot, field, parts))
     reads = tuple(
-        FileFields(file, tuple(of_file), tuple(slots))
-        for file, (of_file, slots) in sorted(complete.items())
+        [
+            FileFields(file, tuple(of_file), tuple(slots))
+            for file, (of_file, slots) in sorted(complete.items())
+        ]
     )
     single = reads[0].file if len(reads) == 1 and not mixed else None
     return FragmentPlan(reads, tuple(mixed), single)
@@ -128,6 +130,8 @@ def _parts(field: Field, files: Sequence[frozenset[int]]) -> tuple[Part, ...]:
 
 def prune(field: Field, ids: frozenset[int]) -> Field | None:
     """Return the part of a field whose leaves have these ids: itself when nothing is missing."""
+    if not field.children:
+        return field if field.id in ids else None
     if is_single_column(field):
         return field if any(part.id in ids for part in field.walk()) else None
     children = [(child, prune(child, ids)) for child in field.children]

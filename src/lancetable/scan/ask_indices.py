@@ -263,7 +263,7 @@ def _opposite(part: Expression) -> Expression | None:
 
 def _paths(part: Expression) -> set[tuple[str, ...]]:
     """Return the columns that a part reads; none when Arrow evaluates some of it."""
-    nodes = list(walk(part))
+    nodes = walk(part)
     if any(isinstance(node, Opaque) for node in nodes):
         return set()
     return {node.path for node in nodes if isinstance(node, Column)}

@@ -41,14 +41,16 @@ class Output:
 
 def key_of(stored: Stored) -> Key:
     """Return what tells two columns apart, or two prunings of one column."""
-    return stored if isinstance(stored, str) else tuple(part.id for part in stored.walk())
+    if isinstance(stored, str):
+        return stored
+    return tuple([part.id for part in stored.walk()]) if stored.children else (stored.id,)
 
 
 def binding_schema(schema: Schema) -> pa.Schema:
     """Return what expressions may name: all columns in storage types, and the system columns."""
     names = {field.name for field in schema.fields}
     system = [pa.field(name, pa.uint64()) for name in SYSTEM_COLUMNS if name not in names]
-    return pa.schema([*(arrow_field(field) for field in schema.fields), *system])
+    return pa.schema([*map(arrow_field, schema.fields), *system])
 
 
 def bound(expression: Expression, schema: Schema) -> Expression:
@@ -126,7 +128,13 @@ def stored_for(schema: Schema, expressions: Iterable[Expression]) -> list[Stored
     """Return the columns that expressions read, pruned to what is used of structs."""
     ids: set[int] = set()
     system: list[str] = []
-    paths = {path for expression in expressions for path in paths_of(expression)}
+    paths: set[tuple[str, ...]] = set()
+    for expression in expressions:
+        paths |= paths_of(expression)
+    names = {path[0] for path in paths if len(path) == 1}
+    fields = [field for field in schema.fields if field.name in names and not field.children]
+    if len(names) == len(paths) == len(fields):
+        return [*fields]
     for path in sorted(paths):
         if len(path) == 1 and _is_system(schema, path[0]):
             system.append(path[0])

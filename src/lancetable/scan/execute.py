@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
@@ -17,7 +16,12 @@ from lancetable.scan.prefetch import Crew
 from lancetable.scan.request import MiB, ScanOptions
 from lancetable.scan.result import Piece, cut
 from lancetable.scan.row_size import Pace, measured
-from lancetable.scan.small_fragments import count_together, read_together, small_groups
+from lancetable.scan.small_fragments import (
+    SMALL_WINDOW_ROWS,
+    count_together,
+    read_together,
+    small_groups,
+)
 from lancetable.scan.window import count_parts, read_parts, read_window
 
 if TYPE_CHECKING:
@@ -73,14 +77,14 @@ def run(
 
     ``on_long`` is called first when files will be needed after the first rows were given out.
     """
+    batch_bytes = options.batch_bytes
     if not is_stream:
-        columns = len(plan.early) + len(plan.late)
-        least = max(WHOLE_WINDOW_BYTES, columns * WHOLE_COLUMN_BYTES)
-        options = replace(options, batch_bytes=max(options.batch_bytes, least))
+        columns = len(plan.names)
+        batch_bytes = max(batch_bytes, WHOLE_WINDOW_BYTES, columns * WHOLE_COLUMN_BYTES)
     pace = measured((plan.early, plan.late), readers.source)
-    is_searched = plan.where is not None or named is not None
+    is_searched = plan.predicate is not None or named is not None
     ahead = _ahead(plan, readers, options, is_stream=is_stream, is_searched=is_searched)
-    every = _windows(plan, readers, options, pace, named)
+    every = _windows(plan, readers, batch_bytes, pace, named)
     jobs = _jobs(every, pace, ahead.width)
     if on_long is not None:
         jobs = _announced(jobs, on_long)
@@ -99,11 +103,12 @@ def count(
     ``named`` are the rows that indices name, without those that are counted already.
     """
     pace = measured((plan.early,), readers.source)
-    of_fragments = partial(_every_window, readers=readers, options=options, pace=pace)
+    batch_bytes = options.batch_bytes
+    of_fragments = partial(_every_window, readers=readers, batch_bytes=batch_bytes, pace=pace)
     if named is None:
         every = of_fragments(range(len(readers)))
     else:
-        every = named.windows(of_fragments, pace.rows(options.batch_bytes))
+        every = named.windows(of_fragments, pace.rows(batch_bytes))
     work = partial(_count, plan, readers)
     width = readers.source.store.width
     ahead = _Ahead(_threads(readers, options), options.memory_bytes, width=width)
@@ -123,6 +128,9 @@ def _read(plan: ScanPlan, readers: Readers, pace: Pace, job: Job) -> Iterable[Do
 
 
 def _read_at_once(plan: ScanPlan, readers: Readers, pace: Pace, job: Job) -> list[Done]:
+    if len(job.windows) == 1 and job.windows[0].rows > SMALL_WINDOW_ROWS:
+        (window,) = job.windows
+        return [Done(window, read_window(window.plan or plan, readers, window, pace))]
     done: list[Done] = []
     for group in small_groups(job.windows):
         own = group[0].plan or plan
@@ -184,25 +192,25 @@ def _release(readers: Readers, position: int) -> None:
 
 
 def _windows(
-    plan: ScanPlan, readers: Readers, options: ScanOptions, pace: Pace, named: "Named | None"
+    plan: ScanPlan, readers: Readers, batch_bytes: int, pace: Pace, named: "Named | None"
 ) -> Iterator[Window]:
     every: Callable[[Iterable[int]], Iterator[Window]]
-    every = partial(_every_window, readers=readers, options=options, pace=pace)
-    if named is None and plan.where is None and (plan.limit is not None or plan.offset):
-        return _limited_windows(plan, readers, options, pace)
-    if plan.where is not None and plan.limit is not None:
-        every = _GrowingWindows(readers, options, pace)
+    every = partial(_every_window, readers=readers, batch_bytes=batch_bytes, pace=pace)
+    if named is None and plan.predicate is None and (plan.limit is not None or plan.offset):
+        return _limited_windows(plan, readers, batch_bytes, pace)
+    if plan.predicate is not None and plan.limit is not None:
+        every = _GrowingWindows(readers, batch_bytes, pace)
     if named is None:
         return every(range(len(readers)))
-    return named.windows(every, pace.rows(options.batch_bytes))
+    return named.windows(every, pace.rows(batch_bytes))
 
 
 def _every_window(
-    positions: Iterable[int], readers: Readers, options: ScanOptions, pace: Pace
+    positions: Iterable[int], readers: Readers, batch_bytes: int, pace: Pace
 ) -> Iterator[Window]:
     for position in positions:
         rows = readers[position].opened.rows
-        step = pace.rows(options.batch_bytes)
+        step = pace.rows(batch_bytes)
         if 0 < rows <= step:
             yield Window(position, 0, rows)
         else:
@@ -212,9 +220,9 @@ def _every_window(
 class _GrowingWindows:
     """Windows that begin small, for when a few rows are wanted."""
 
-    def __init__(self, readers: Readers, options: ScanOptions, pace: Pace) -> None:
+    def __init__(self, readers: Readers, batch_bytes: int, pace: Pace) -> None:
         self._readers = readers
-        self._options = options
+        self._batch_bytes = batch_bytes
         self._pace = pace
         self._step = FIRST_SEARCH_ROWS
 
@@ -222,14 +230,14 @@ class _GrowingWindows:
         for position in positions:
             start, rows = 0, self._readers[position].opened.rows
             while start < rows:
-                step = min(self._step, self._pace.rows(self._options.batch_bytes))
+                step = min(self._step, self._pace.rows(self._batch_bytes))
                 stop = min(start + step, rows)
                 yield Window(position, start, stop)
                 start, self._step = stop, self._step * 4
 
 
 def _limited_windows(
-    plan: ScanPlan, readers: Readers, options: ScanOptions, pace: Pace
+    plan: ScanPlan, readers: Readers, batch_bytes: int, pace: Pace
 ) -> Iterator[Window]:
     """Without a predicate the counts tell which rows of which fragments are wanted."""
     left = plan.limit
@@ -243,7 +251,7 @@ def _limited_windows(
             continue
         wanted = live - first if left is None else min(live - first, left)
         start, stop = readers[position].physical_range(first, first + wanted)
-        yield from windows(position, start, stop, pace.rows(options.batch_bytes))
+        yield from windows(position, start, stop, pace.rows(batch_bytes))
         first = 0
         left = None if left is None else left - wanted
 
@@ -312,12 +320,14 @@ def _in_order(
         yield from map(work, jobs)
         return
     first: list[Job] = []
-    while sum(job.bytes_ for job in first) < THREADS_FROM_BYTES:
+    bytes_ = 0
+    while bytes_ < THREADS_FROM_BYTES:
         job = next(jobs, None)
         if job is None:
             yield from map(work, first)
             return
         first.append(job)
+        bytes_ += job.bytes_
     if len(first) == 1:
         second = next(jobs, None)
         if second is None:

@@ -81,7 +81,9 @@ class Plans:
         key = (request.columns, read, system, request.blobs)
         found = self._kept.get(key)
         if found is None:
-            whole = replace(request, limit=None, offset=0)
+            whole = request
+            if request.limit is not None or request.offset:
+                whole = replace(request, limit=None, offset=0)
             found = plan_bound(self.schema, whole, where, self._binding_schema)
             _keep(self._kept, key, found)
         elif where is not None and found.where is not where:

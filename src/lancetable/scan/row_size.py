@@ -101,7 +101,7 @@ def _sized(source: Source, fragment: Fragment) -> Iterator[DataFile]:
 
 def is_fixed_width(projection: Projection) -> bool:
     """Say whether every value of the columns takes the same number of bytes."""
-    return all(fixed_width(arrow_type(field)) is not None for field in projection.fields)
+    return None not in [fixed_width(arrow_type(field)) for field in projection.fields]
 
 
 def _variable_width(columns: int, fragments: Iterable[Fragment]) -> float:
@@ -116,4 +116,4 @@ def _variable_width(columns: int, fragments: Iterable[Fragment]) -> float:
 
 def bytes_of(columns: Iterable[Iterable[pa.Array]]) -> int:
     """Return the bytes that columns occupy."""
-    return sum(chunk.nbytes for column in columns for chunk in column)
+    return sum([chunk.nbytes for column in columns for chunk in column])

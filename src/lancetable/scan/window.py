@@ -41,12 +41,12 @@ def read_window(plan: ScanPlan, readers: Readers, window: Window, pace: Pace) ->
     reader = readers[window.fragment]
     if window.offsets is not None:
         rows, columns = _named(plan, reader, window.offsets)
-    elif plan.where is None:
+    elif plan.predicate is None:
         columns = reader.read_live(plan.late, window.start, window.stop)
         rows = _rows(reader, columns, window)
     else:
         rows, columns = _filtered(plan, reader, window)
-    is_known = (pace.is_exact and plan.where is None) or window.offsets is not None
+    is_known = (pace.is_exact and plan.predicate is None) or window.offsets is not None
     if not is_known and window.stop - window.start >= TELLING_ROWS:
         pace.learn(window.stop - window.start, bytes_of(columns))
     if plan.blobs and rows:
@@ -60,7 +60,7 @@ def count_window(plan: ScanPlan, readers: Readers, window: Window) -> int:
     reader = readers[window.fragment]
     if window.offsets is not None:
         return len(_passing(plan, reader, window.offsets)[0])
-    if plan.where is None:
+    if plan.predicate is None:
         return reader.live_rows_within(window.start, window.stop)
     quick = _tested(plan, reader, window)
     if quick is not None:
@@ -159,10 +159,10 @@ def _named(plan: ScanPlan, reader: FragmentReader, offsets: Offsets) -> tuple[in
 def _passing(plan: ScanPlan, reader: FragmentReader, offsets: Offsets) -> tuple[Offsets, Columns]:
     """Return which of some rows are live and pass, and their early columns."""
     live = reader.live_among(offsets)
-    if plan.where is None or not len(live):
+    if plan.predicate is None or not len(live):
         return live, []
     columns = reader.read(plan.early, live)
-    mask = mask_of(plan.where, plan.early_names, columns, len(live))
+    mask = mask_of(plan.predicate.expression, plan.early_names, columns, len(live))
     return live[mask], keep(columns, mask)
 
 
