@@ -30,7 +30,11 @@ from lancetable.format.limits import set_limits as set_limits
 from lancetable.fragment.write.progress import Progress as Progress
 from lancetable.fragment.write.writer import WriteOptions as WriteOptions
 from lancetable.index.ivf import IvfFlat as IvfFlat
+from lancetable.index.ivf import IvfHnswFlat as IvfHnswFlat
+from lancetable.index.ivf import IvfHnswPq as IvfHnswPq
+from lancetable.index.ivf import IvfHnswSq as IvfHnswSq
 from lancetable.index.ivf import IvfPq as IvfPq
+from lancetable.index.ivf import IvfRq as IvfRq
 from lancetable.index.ivf import IvfSq as IvfSq
 from lancetable.index.specs import Bitmap as Bitmap
 from lancetable.index.specs import BloomFilter as BloomFilter

@@ -53,6 +53,11 @@ class IvfFlat:
         """Return the same with a model, or without one so that it is learned anew."""
         return replace(self, model=model)
 
+    @property
+    def graph(self) -> tuple[int, int, int] | None:
+        """The parameters of the graphs of partitions; None without graphs."""
+        return None
+
     def partitions_for(self, rows: int) -> int:
         """Return how many partitions so many rows are divided into."""
         wanted = self.partitions or round(rows / (self.target_rows or self.target))
@@ -99,4 +104,77 @@ class IvfSq(IvfFlat):
     target: ClassVar[int] = 8192
 
 
-CLASSES: tuple[type[IvfFlat], ...] = (IvfFlat, IvfPq, IvfSq)
+@dataclass(frozen=True, slots=True)
+class IvfRq(IvfFlat):
+    """Partitions of near vectors, held with a few bits for each dimension after a rotation."""
+
+    name: ClassVar[str] = "IVF_RQ"
+    version: ClassVar[int] = 2
+    target: ClassVar[int] = 8192
+    bits: int = option(5, minimum=1, maximum=9, help="The bits of each dimension.")
+
+
+def _m() -> Any:  # noqa: ANN401 - a field
+    return option(20, minimum=2, help="How many neighbours a new vector gets.")
+
+
+def _ef_construction() -> Any:  # noqa: ANN401 - a field
+    return option(150, minimum=1, help="Among how many near vectors these are chosen.")
+
+
+def _max_level() -> Any:  # noqa: ANN401 - a field
+    return option(7, minimum=1, maximum=32, help="How many levels a graph has at most.")
+
+
+@dataclass(frozen=True, slots=True)
+class IvfHnswFlat(IvfFlat):
+    """Few large partitions with graphs of near neighbours, over the vectors."""
+
+    name: ClassVar[str] = "IVF_HNSW_FLAT"
+    target: ClassVar[int] = 1 << 20
+    m: int = _m()
+    ef_construction: int = _ef_construction()
+    max_level: int = _max_level()
+
+    @property
+    def graph(self) -> tuple[int, int, int]:
+        """The parameters of the graphs of partitions."""
+        return self.m, self.ef_construction, self.max_level
+
+
+@dataclass(frozen=True, slots=True)
+class IvfHnswPq(IvfPq):
+    """Few large partitions with graphs of near neighbours, over codes of their parts."""
+
+    name: ClassVar[str] = "IVF_HNSW_PQ"
+    target: ClassVar[int] = 1 << 20
+    m: int = _m()
+    ef_construction: int = _ef_construction()
+    max_level: int = _max_level()
+
+    @property
+    def graph(self) -> tuple[int, int, int]:
+        """The parameters of the graphs of partitions."""
+        return self.m, self.ef_construction, self.max_level
+
+
+@dataclass(frozen=True, slots=True)
+class IvfHnswSq(IvfSq):
+    """Few large partitions with graphs of near neighbours, over a byte a dimension."""
+
+    name: ClassVar[str] = "IVF_HNSW_SQ"
+    target: ClassVar[int] = 1 << 20
+    m: int = _m()
+    ef_construction: int = _ef_construction()
+    max_level: int = _max_level()
+
+    @property
+    def graph(self) -> tuple[int, int, int]:
+        """The parameters of the graphs of partitions."""
+        return self.m, self.ef_construction, self.max_level
+
+
+CLASSES: tuple[type[IvfFlat], ...] = (
+    *(IvfFlat, IvfPq, IvfSq, IvfRq),
+    *(IvfHnswFlat, IvfHnswPq, IvfHnswSq),
+)

@@ -11,10 +11,17 @@ from lancetable.index.base import Sink, Source
 from lancetable.index.files import SegmentFiles
 from lancetable.index.ivf import CLASSES, IvfFlat, Model
 from lancetable.index.specs import Spec
-from lancetable.index.vector.codec import encode_details
+from lancetable.index.vector.codec import Hnsw, encode_details
 from lancetable.index.vector.columns import Records, dtype_of, of_columns
-from lancetable.index.vector.encode import encoded, encoder_for
+from lancetable.index.vector.encode import Encoder, encoded, encoder_for
+from lancetable.index.vector.graph_build import (
+    BuiltGraph,
+    build_graph,
+    graph_parameters,
+    read_graph,
+)
 from lancetable.index.vector.layout import AUXILIARY, ROWS, Layout, read_layout
+from lancetable.index.vector.rabitq import Rotated
 from lancetable.index.vector.shuffle import Shuffle
 from lancetable.index.vector.storage import Plain, Product, Scalar
 from lancetable.index.vector.types import VectorType, vector_type
@@ -61,16 +68,12 @@ class VectorKind:
         for batch in rows:
             for partitions, records in encoded(batch, ivf, model, encoder, vectors):
                 shuffle.add(partitions, records)
-        written = Written(
-            ivf.name,
-            ivf.metric,
-            model.centroids.astype(vectors.dtype),
-            model.loss,
-            encoder.schema,
-            encoder.description(),
-            encoder.buffers(),
-        )
-        write_segment(sink, shuffle.partitions(), written)
+
+        def graph(records: Records, number: int) -> BuiltGraph:
+            return _built(encoder, records, number, ivf)
+
+        graphs = None if ivf.graph is None else graph
+        write_segment(sink, shuffle.partitions(), _written(ivf, vectors, encoder), graphs)
         return encode_details(encoder.details())
 
     def merge(
@@ -98,16 +101,14 @@ class VectorKind:
         vectors = cast("VectorType", vector_type(type_))
         encoder = encoder_for(ivf, ivf.model, vectors)
         merged = _merged(sources, layouts, encoder.schema)
-        written = Written(
-            first.kind,
-            first.metric,
-            ivf.model.centroids.astype(vectors.dtype),
-            ivf.model.loss,
-            encoder.schema,
-            encoder.description(),
-            encoder.buffers(),
-        )
-        write_segment(sink, merged, written)
+
+        def graph(records: Records, number: int) -> BuiltGraph:
+            if len(sources) == 1 and len(records) == int(first.partitions.lengths[number]):
+                return read_graph(sources[0].files, first, number)
+            return _built(encoder, records, number, ivf)
+
+        graphs = None if ivf.graph is None else graph
+        write_segment(sink, merged, _written(ivf, vectors, encoder), graphs)
         return encode_details(encoder.details())
 
     def spec(self, files: SegmentFiles) -> Spec:
@@ -118,6 +119,28 @@ class VectorKind:
             UnsupportedError: this release does not build its kind.
         """
         return cast("Spec", spec_of(read_layout(files)))
+
+
+def _written(ivf: IvfFlat, vectors: VectorType, encoder: Encoder) -> Written:
+    model = cast("Model", ivf.model)
+    return Written(
+        ivf.name,
+        ivf.metric,
+        model.centroids.astype(vectors.dtype),
+        model.loss,
+        encoder.schema,
+        encoder.description(),
+        encoder.buffers(),
+        None if ivf.graph is None else Hnsw(*ivf.graph),
+    )
+
+
+def _built(encoder: Encoder, records: Records, number: int, ivf: IvfFlat) -> BuiltGraph:
+    """Return a new graph of a partition."""
+    # Vectors of a cosine index have length 1.
+    metric = "dot" if ivf.metric == "cosine" else ivf.metric
+    assert ivf.graph is not None
+    return build_graph(encoder.stored(records, number), metric, Hnsw(*ivf.graph))
 
 
 def spec_of(layout: Layout) -> IvfFlat:
@@ -137,8 +160,17 @@ def spec_of(layout: Layout) -> IvfFlat:
             given |= {"sub_vectors": parts, "bits": bits}
         case Scalar(bounds=bounds):
             model = model._replace(bounds=bounds)
+        case Rotated(rotation=rotation, bits=bits, is_current=True) if rotation.signs is not None:
+            model = model._replace(signs=rotation.signs)
+            given["bits"] = bits
+        case Rotated():
+            raise UnsupportedError("codes of this rotation or estimate are searched, not built")
         case _:
             pass
+    if layout.graphs:
+        given |= dict(
+            zip(("m", "ef_construction", "max_level"), graph_parameters(layout), strict=True)
+        )
     return class_(**given, model=model)
 
 
@@ -149,17 +181,18 @@ def _parameters(spec: object) -> IvfFlat:
 
 def _is_alike(one: Layout, other: Layout) -> bool:
     """Return whether two segments have the same model."""
-    if (one.kind, one.metric) != (other.kind, other.metric):
-        return False
-    if not np.array_equal(one.centroids, other.centroids):
+    is_same = (one.kind, one.metric) == (other.kind, other.metric)
+    if not is_same or not np.array_equal(one.centroids, other.centroids):
         return False
     match one.storage, other.storage:
         case (Product(codebook=a), Product(codebook=b)):
             return np.array_equal(a, b)
-        case (Scalar(bounds=c), Scalar(bounds=d)):
-            return c == d
-        case (Plain(type=e), Plain(type=f)):
-            return e == f
+        case (Rotated(rotation=c, bits=d), Rotated(rotation=e, bits=f)):
+            return d == f and c.is_like(e)
+        case (Scalar(bounds=g), Scalar(bounds=h)):
+            return g == h
+        case (Plain(type=i), Plain(type=j)):
+            return i == j
         case _:
             return False
 

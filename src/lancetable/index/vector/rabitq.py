@@ -8,6 +8,7 @@ registers; here each dimension is a number of its own.
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ _ORDER = np.array([0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15])
 _TOGETHER = 32
 _BLOCK = 64
 _ROUNDS = 4
+_SCALES = tuple(np.linspace(0.9, 2.7, 13).astype(np.float32))
+"""How much finer the steps are than those up to the largest number."""
 
 
 class Rotation:
@@ -36,6 +39,12 @@ class Rotation:
         self.dim = dim
         self.signs = signs
         self._matrix = matrix
+
+    def is_like(self, other: "Rotation") -> bool:
+        """Return whether another one has the same signs."""
+        if self.signs is None or other.signs is None:
+            return False
+        return np.array_equal(self.signs, other.signs)
 
     def __call__(self, vectors: Matrix) -> Floats:
         """Return rotated vectors."""
@@ -80,6 +89,7 @@ class Rotated:
         self.metric = "dot" if metric == "dot" else "l2"
         self._is_packed = is_packed
         self._of_residual = of_residual
+        self.is_current = is_packed and not of_residual
         self.bits = 1 if of_residual else bits
         more = self.bits - 1
         self.shift = np.array([2**more - 0.5], np.float32)
@@ -171,6 +181,46 @@ def unpack_more(blocks: Bytes, bits: int) -> npt.NDArray[Any]:
     """Return the further bits of each dimension, padded to whole blocks of 64."""
     found: npt.NDArray[Any] = _UNPACK[bits](blocks.reshape(-1, 8 * bits))
     return found.reshape(len(blocks), -1)
+
+
+def pack_more(codes: npt.NDArray[Any], bits: int) -> Bytes:
+    """Return the further bits of dimensions as files have them; every bit has its place."""
+    blocks = -(-codes.shape[1] // _BLOCK)
+    padded = np.zeros((len(codes), blocks * _BLOCK), np.uint8)
+    padded[:, : codes.shape[1]] = codes
+    spread = np.unpackbits(padded.reshape(-1, _BLOCK, 1), axis=2, bitorder="little")[:, :, :bits]
+    placed = spread.reshape(-1, _BLOCK * bits)[:, _places(bits)]
+    return np.packbits(placed, axis=1, bitorder="little").reshape(len(codes), -1)
+
+
+@cache
+def _places(bits: int) -> npt.NDArray[np.int64]:
+    """Return which bit of the numbers each bit of a block is."""
+    count = _BLOCK * bits
+    alone = np.packbits(np.eye(count, dtype=np.uint8), axis=1, bitorder="little")
+    numbers = unpack_more(alone, bits).astype(np.uint8)
+    found = np.unpackbits(numbers[:, :, None], axis=2, bitorder="little")[:, :, :bits]
+    places: npt.NDArray[np.int64] = found.reshape(count, count).argmax(axis=1)
+    return places
+
+
+def quantized(rotated: Floats, bits: int) -> npt.NDArray[np.uint16]:
+    """Return the codes of rotated vectors: those whose direction is nearest among some scales."""
+    most = (1 << (bits - 1)) - 1
+    sizes = np.abs(rotated)
+    largest = np.maximum(sizes.max(axis=1, keepdims=True), np.float32(1e-30))
+    best = np.full(len(rotated), -1, np.float32)
+    chosen = np.zeros(rotated.shape, np.uint16)
+    for scale in _SCALES if most else _SCALES[:1]:
+        steps = np.minimum(np.floor(sizes * ((most + 1) * scale / largest)), most)
+        middle = (steps + 0.5).astype(np.float32)
+        along = np.einsum("ij,ij->i", sizes, middle)
+        quality = along / np.sqrt(np.einsum("ij,ij->i", middle, middle))
+        is_better = quality > best
+        best[is_better] = quality[is_better]
+        chosen[is_better] = steps[is_better]
+    is_positive = rotated > 0
+    return np.where(is_positive, most + 1 + chosen, most - chosen).astype(np.uint16)
 
 
 def _one(data: Bytes) -> Bytes:

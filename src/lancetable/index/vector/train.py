@@ -3,15 +3,15 @@
 import numpy as np
 
 from lancetable.errors import InputError
-from lancetable.index.ivf import IvfFlat, IvfPq, IvfSq, Model
+from lancetable.index.ivf import IvfFlat, IvfHnswFlat, IvfPq, IvfRq, IvfSq, Model
 from lancetable.index.vector.distance import Floats, normalized
 from lancetable.index.vector.kmeans import assigned, centroids_of
 from lancetable.index.vector.types import Matrix, VectorType, as_floats
 
-CODE_SAMPLE = 256
+CODE_SAMPLE = 64
 """How many vectors for each code its values are learned from."""
 CODE_ROUNDS = 10
-_DTYPES = {"float16", "float32", "float64"}
+_SEED = 7
 
 
 def sample_rows(spec: IvfFlat, rows: int) -> int:
@@ -40,6 +40,11 @@ def train(spec: IvfFlat, sample: Matrix, rows: int, type_: VectorType) -> Model:
     if isinstance(spec, IvfPq):
         codebook = _codebook(spec, vectors, centroids)
         return model._replace(codebook=codebook.astype(type_.dtype).astype(np.float32))
+    if isinstance(spec, IvfRq):
+        if type_.dim % 8:
+            raise InputError(f"IvfRq takes a multiple of 8 dimensions, the column has {type_.dim}")
+        signs = np.random.default_rng(_SEED).integers(0, 256, type_.dim // 2, np.uint8)
+        return model._replace(signs=signs)
     if isinstance(spec, IvfSq):
         return model._replace(bounds=(float(vectors.min()), float(vectors.max())))
     return model
@@ -71,8 +76,10 @@ def _codebook(spec: IvfPq, vectors: Floats, centroids: Floats) -> Floats:
 
 def _of_bits(spec: IvfFlat, sample: Matrix, rows: int, type_: VectorType) -> Model:
     """Return centroids by the majority of each bit."""
-    if spec.metric != "hamming" or type(spec) is not IvfFlat:
-        raise InputError(f"vectors of uint8 can have an index of IvfFlat by hamming, not {spec}")
+    if spec.metric != "hamming" or type(spec) not in {IvfFlat, IvfHnswFlat}:
+        raise InputError(
+            f"vectors of uint8 can have an index of IvfFlat or IvfHnswFlat by hamming, not {spec}"
+        )
     if not len(sample):
         sample = np.zeros((1, type_.dim), np.uint8)
     partitions = min(spec.partitions_for(rows), len(sample))

@@ -63,7 +63,7 @@ class CompactOptions:
         None,
         help="Index segments with row addresses: reuse records where rows moved, remap rewrites "
         "segments of known kinds, uncover removes the new fragments from them. By default reuse "
-        "where possible.",
+        "where possible, and remap for vector indices with graphs.",
     )
     memory_bytes: int = option(
         512 * MiB,

@@ -14,12 +14,13 @@ from typing import NamedTuple
 from lancetable.commit.blob_dataset import check_rows_stay
 from lancetable.commit.reuse import load_reuse, reuse_segment
 from lancetable.commit.snapshot import Snapshot
-from lancetable.errors import InputError, UnsupportedError
+from lancetable.errors import CorruptError, InputError, UnsupportedError
 from lancetable.format.manifest import Fragment, IndexSegment
-from lancetable.format.manifest.indices.kinds import is_system
+from lancetable.format.manifest.indices.kinds import is_system, kind_of
 from lancetable.format.manifest.reuse import FragmentReuse
 from lancetable.format.schema.project import resolve
 from lancetable.fragment.readers import Readers
+from lancetable.index.vector.codec import decode_details
 from lancetable.operations.compact.options import (
     KEY_COPIES,
     ORDER_BYTES,
@@ -144,8 +145,17 @@ def _handling(
             raise
         return "uncover", None
     if wanted is None:
-        wanted = "uncover" if options.is_sorted else "reuse"
+        wanted = "remap" if any(map(_has_graphs, segments)) else "reuse"
+        wanted = "uncover" if options.is_sorted else wanted
     return wanted, reuse if reuse_segment(every) is not None else None
+
+
+def _has_graphs(segment: IndexSegment) -> bool:
+    """Return whether other libraries cannot search a segment some of whose rows are gone."""
+    try:
+        return kind_of(segment).is_vector and decode_details(segment.details).hnsw is not None
+    except CorruptError:
+        return False
 
 
 class _Cover:

@@ -96,6 +96,7 @@ SIGNATURES: dict[str, Signature] = {
     "lt_distances": (None, (P, N, N, N, P, N, N, P, P)),
     "lt_offer": (None, (P, N, N, P, P, P, P, P, P, N)),
     "lt_search_partitions": (None, (P, P, P, P, N, P, P, P, P)),
+    "lt_build_graph": (N, (P, N, N, N, N, P, P, P, N, N, P, P, P, P, P, P, P, P)),
 }
 
 
