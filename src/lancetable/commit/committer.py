@@ -25,7 +25,6 @@ from lancetable.commit.loop.newer_versions import (
     load_all,
     load_next,
     newer_versions,
-    scheme_of,
 )
 from lancetable.commit.loop.rebase import Rebase, check_same_fragments, merge_deletions
 from lancetable.commit.options import (
@@ -185,8 +184,8 @@ class _Commit:
                 raise unknown_outcome(self.base.store, self.claimed.path, cause) from cause
             discard(self.base.store, self.records)
             raise
-        used = transaction_path(result.snapshot.manifest.transaction_file)
-        if unused := self.records.keys() - {used}:
+        used = result.snapshot.manifest.transaction_file
+        if unused := [path for path in self.records if not path.endswith(used)]:
             discard(self.base.store, unused)
         return result
 
@@ -359,7 +358,7 @@ class _Commit:
         if self.options.detached:
             manifest = manifest._replace(version=DETACHED_BIT | secrets.randbits(63))
         else:
-            scheme = scheme_of(snapshot)
+            scheme = snapshot.scheme
         path = manifest_path(manifest.version, scheme)
         encoded = encode_manifest(
             manifest,

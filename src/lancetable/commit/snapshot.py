@@ -28,6 +28,7 @@ from lancetable.format.manifest.names import (
     deletion_path,
     index_folder,
     manifest_path,
+    parse_manifest_name,
     transaction_path,
 )
 from lancetable.fragment.source import read_whole
@@ -115,6 +116,20 @@ class Snapshot(_Version):
     def version(self) -> int:
         """The number of the version."""
         return self.manifest.version
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        """The naming scheme of the manifests.
+
+        Raises:
+            InputError: the version is detached, so that nothing can follow it.
+        """
+        name = parse_manifest_name(self.manifest_path.rpartition("/")[2])
+        if name is None or name.scheme is Scheme.DETACHED:
+            raise InputError(
+                f"version {self.version} is detached; check out a version of the history to write"
+            )
+        return name.scheme
 
     def data_file_place(self, file: DataFile) -> tuple[Store, str]:
         """Return the store that holds a data file, and the file's path in it.

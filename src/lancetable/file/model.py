@@ -1,5 +1,6 @@
 """The metadata of a data file, known before any value is decoded."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from lancetable.errors import InputError
@@ -60,6 +61,7 @@ class PageInfo(NamedTuple):
     buffer_sizes: tuple[int, ...]
 
 
+@lru_cache(maxsize=16)
 def file_version(text: str) -> FileVersion:
     """Return the version of files that a text names.
 

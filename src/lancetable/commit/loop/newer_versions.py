@@ -19,12 +19,11 @@ from lancetable.errors import (
     ConflictError,
     CorruptError,
     FileNotFoundInStoreError,
-    InputError,
     VersionNotFoundError,
 )
 from lancetable.format.manifest import Manifest
 from lancetable.format.manifest.codec import Heading, decode_heading, decode_manifest
-from lancetable.format.manifest.names import Scheme, manifest_path, parse_manifest_name
+from lancetable.format.manifest.names import Scheme, manifest_path
 from lancetable.fragment.source import read_whole
 from lancetable.store import Store
 
@@ -57,20 +56,6 @@ class Tip:
         return read_transaction(snapshot.store, snapshot.manifest, path, self.data)
 
 
-def scheme_of(snapshot: Snapshot) -> Scheme:
-    """Return the naming scheme of the manifests.
-
-    Raises:
-        InputError: the version is detached, so that nothing can follow it.
-    """
-    name = parse_manifest_name(snapshot.manifest_path.rpartition("/")[2])
-    if name is None or name.scheme is Scheme.DETACHED:
-        raise InputError(
-            f"version {snapshot.version} is detached; check out a version of the history to write"
-        )
-    return name.scheme
-
-
 def newer_versions(snapshot: Snapshot) -> list[int]:
     """Return the numbers of all later versions, oldest first.
 
@@ -79,7 +64,7 @@ def newer_versions(snapshot: Snapshot) -> list[int]:
         VersionNotFoundError: the version itself is gone, and so is every later one.
         CorruptError: the manifests follow two naming schemes.
     """
-    store, scheme, version = snapshot.store, scheme_of(snapshot), snapshot.version
+    store, scheme, version = snapshot.store, snapshot.scheme, snapshot.version
     if store.lists_in_order:
         return _newer_in_order(store, version)
     if _is_unseen(store) or _has_next(store, _OTHER[scheme], version):
@@ -196,7 +181,7 @@ def load_next(snapshot: Snapshot, version: int, data: bytes | None = None) -> Ti
         CorruptError: its manifest is damaged.
         UnsupportedError: it needs a feature that this release does not know.
     """
-    store, path = snapshot.store, manifest_path(version, scheme_of(snapshot))
+    store, path = snapshot.store, manifest_path(version, snapshot.scheme)
     try:
         data = read_whole(store, path) if data is None else data
     except FileNotFoundInStoreError:

@@ -8,6 +8,7 @@ columns and the footer come last. Payloads of blob columns are stored as soon as
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from lancetable.store import Bytes, WritableFile
 
 ALIGNMENT = 64
 _PADDING = bytes(ALIGNMENT)
+_PENDING = attrgetter("pending_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class FileWriter:
     @property
     def bytes_pending(self) -> int:
         """Bytes of arrays that wait for their page."""
-        return sum([column.pending_bytes for column in self._columns])
+        return sum(map(_PENDING, self._columns))
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows; the columns of the batch stand in the order of the schema.

@@ -157,6 +157,8 @@ def _close(opened: _Open) -> Field:
 
 def decode_metadata(stored: Mapping[str, bytes]) -> Mapping[str, str]:
     """Return metadata as text; bytes that are not UTF-8 become surrogates, as file names do."""
+    if not stored:
+        return NO_METADATA
     return {key: stored[key].decode("utf-8", "surrogateescape") for key in stored}
 
 

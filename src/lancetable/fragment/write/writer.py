@@ -245,6 +245,7 @@ class _Rolling:
         self._version = file_version(options.storage_version or str(V2_1))
         self._writer: FileWriter | None = None
         self._name = ""
+        self._progress = options.progress if callable(options.progress) else None
         self._reported_bytes = 0
         self.fragments: list[Fragment] = []
 
@@ -256,7 +257,8 @@ class _Rolling:
                     self._version, self._name, self._schema, self._target, self._options
                 )
             self._writer.write(part)
-            self._report(self._writer.bytes_written, rows=part.num_rows)
+            if self._progress is not None:
+                self._report(self._progress, self._writer.bytes_written, rows=part.num_rows)
             if self._is_full(self._writer):
                 self.roll()
 
@@ -289,15 +291,17 @@ class _Rolling:
         self._writer = None
         self.fragments.append(new_fragment(self._name, written, self._target))
         self._target = self._target.turned(1)
-        self._report(written.size, files=1)
+        if self._progress is not None:
+            self._report(self._progress, written.size, files=1)
         self._reported_bytes = 0
 
-    def _report(self, bytes_of_file: int, *, rows: int = 0, files: int = 0) -> None:
+    def _report(
+        self, progress: ProgressCallback, bytes_of_file: int, *, rows: int = 0, files: int = 0
+    ) -> None:
         """Report what was written since the last call."""
-        if callable(self._options.progress):
-            new = bytes_of_file - self._reported_bytes
-            self._reported_bytes = bytes_of_file
-            self._options.progress(Progress(rows, bytes=new, files=files))
+        new = bytes_of_file - self._reported_bytes
+        self._reported_bytes = bytes_of_file
+        progress(Progress(rows, bytes=new, files=files))
 
     def abort(self) -> None:
         """Remove all files."""

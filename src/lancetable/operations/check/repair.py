@@ -17,7 +17,6 @@ from uuid import uuid4
 
 from lancetable.commit.apply import coverage, lineage
 from lancetable.commit.apply.derived_fields import Stamp, finished
-from lancetable.commit.loop.newer_versions import scheme_of
 from lancetable.commit.publish import publish, this_writer
 from lancetable.commit.snapshot import Snapshot, shown
 from lancetable.commit.transaction import COMMIT_MESSAGE, Restore, Transaction
@@ -135,7 +134,7 @@ class RepairPlan:
         name = transaction_name(transaction.read_version, transaction.uuid)
         with own_files(store) as written:
             manifest = self._manifest(name, written)
-            made = publish(store, manifest, self.segments, transaction, scheme_of(self.base))
+            made = publish(store, manifest, self.segments, transaction, self.base.scheme)
             if made is None:
                 raise _changed(self.base)
         return RepairResult(self.version, self.losses)

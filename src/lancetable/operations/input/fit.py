@@ -88,7 +88,7 @@ def fit(
         SchemaError: the columns do not fit; all that do not are named.
     """
     refuse_names(source.names)
-    places = {name: place for place, name in enumerate(source.names)}
+    places = dict(zip(source.names, range(len(source)), strict=True))
     planner = CastPlanner()
     moves: list[_Move] = []
     for field in schema.fields:
@@ -98,7 +98,8 @@ def fit(
             step, wanted = None, write_type(field)
             if type_ != wanted and not (field.is_blob and is_blob_input(field, type_)):
                 step = planner.plan(field.name, type_, wanted)
-            moves.append(_Move(place, step, field, _has_required(field)))
+            is_checked = (bool(field.children) or not field.nullable) and _has_required(field)
+            moves.append(_Move(place, step, field, is_checked))
         elif is_complete and not field.nullable:
             reason = "must not be null and is not in the data"
             planner.mismatches.append(Mismatch(field.name, reason))

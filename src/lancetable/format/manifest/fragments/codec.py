@@ -362,4 +362,4 @@ def encode_fragments(fragments: Iterable[Fragment]) -> Sequence[table_pb2.DataFr
     """Return the messages of fragments."""
     if isinstance(fragments, StoredFragments) and fragments.trust.right_counts:
         return fragments._named  # noqa: SLF001 - the same module
-    return [encode_fragment(fragment) for fragment in fragments]
+    return list(map(encode_fragment, fragments))

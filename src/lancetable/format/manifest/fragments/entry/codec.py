@@ -72,7 +72,7 @@ def encode_fragment(fragment: Fragment) -> table_pb2.DataFragment:
     """
     message = table_pb2.DataFragment(
         id=fragment.id,
-        files=[encode_data_file(file) for file in fragment.files],
+        files=map(encode_data_file, fragment.files),
         physical_rows=fragment.physical_rows,
     )
     deletion = fragment.deletion_file
