@@ -1,6 +1,7 @@
 """Ask the indices of a version which rows match a predicate, or may match it.
 
-A segment that cannot be used, or whose files are damaged or missing, is passed over.
+A segment that cannot be used is passed over, and so is one whose files are damaged, missing or in a
+place that is not allowed.
 """
 
 import logging
@@ -14,6 +15,7 @@ from lancetable.errors import (
     CorruptError,
     ExpressionError,
     FileNotFoundInStoreError,
+    InputError,
     LimitError,
     UnsupportedError,
 )
@@ -191,14 +193,14 @@ class Indices:
                 read_limits().check_page(_ROW_BYTES * len(rows), len(rows))
                 rows = self._current(one, rows)
             return None if rows is None else Rows(rows.within(fragments), fragments)
-        except FAULTS as fault:
+        except ExpressionError as error:
+            # A value that only deleted rows have may be the reason: the scan decides.
+            _log.debug("index %s is not used: %s", segment.name, error)
+        except (*FAULTS, InputError) as fault:
             is_old = isinstance(fault, UnsupportedError)
             level = logging.DEBUG if is_old else logging.WARNING
             _log.log(level, "index %s is not used: %s", segment.name, fault)
             self.unused.setdefault(segment.fields[0], {})[segment.name] = str(fault)
-        except ExpressionError as error:
-            # A value that only deleted rows have may be the reason: the scan decides.
-            _log.debug("index %s is not used: %s", segment.name, error)
         return None
 
     def _others(

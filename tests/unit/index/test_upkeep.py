@@ -229,6 +229,24 @@ def test_an_index_is_read_ahead(tmp_path, monkeypatch):
         table.indices.prewarm("nothing")
 
 
+def test_segments_of_a_clone_are_read_where_that_is_allowed(table, tmp_path):
+    clone = table.clone(tmp_path / "clone")
+    assert clone.inspect.indices()["base"].to_pylist() == [table.uri] * 2
+    assert "index id_idx" in clone.scan(where="id = 33").explain()
+    clone.delete("id in (1, 21, 41)")
+    clone.compact(deleted_share=0, copy_pages=False)
+    assert {one.files[0].base_id for one in clone.fragments} == {None}
+    confined = lt.open_table(clone.uri, storage_options={"confine": "root"})
+    scan = confined.scan(["id"], where="id = 33")
+    assert scan.to_arrow()["id"].to_pylist() == [33]
+    assert "not used: id_idx, " in scan.explain()
+    (kind,) = {one.kind for one in confined.maintenance.check(all_versions=False).problems}
+    assert kind == "index"
+    again = lt.open_table(clone.uri)
+    assert "index id_idx" in again.scan(where="id = 33").explain()
+    assert again.maintenance.check(level="indices", all_versions=False).is_ok
+
+
 def test_coverage_is_part_of_a_check(table):
     table.append(pa.table({"id": range(100, 140), "tag": ["t"] * 40}))
     assert table.maintenance.check().coverage == {"id_idx": 0.6, "tag_idx": 0.6}

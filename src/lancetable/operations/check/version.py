@@ -132,7 +132,12 @@ def _index_faults(snapshot: Snapshot, memory: Memory) -> Iterator[Fault]:
 
 
 def _segment_faults(snapshot: Snapshot, segment: IndexSegment, memory: Memory) -> Iterator[Fault]:
-    store, folder = snapshot.index_place(segment)
+    try:
+        store, folder = snapshot.index_place(segment)
+    except LanceTableError as error:
+        path, is_damage = shown(snapshot.store, snapshot.manifest_path), isinstance(error, DAMAGE)
+        yield Fault("index", path, said(error), None, segment.uuid, is_damage)
+        return
     sizes = {f"{folder}/{file.path}": file.size for file in segment.files}
     if not sizes:
         sizes = {entry.path: entry.size for entry in store.list(folder)}

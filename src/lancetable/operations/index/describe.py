@@ -7,14 +7,19 @@ from typing import NamedTuple
 
 from lancetable.commit.reuse import load_reuse
 from lancetable.commit.snapshot import Snapshot
-from lancetable.errors import CorruptError, FileNotFoundInStoreError, UnsupportedError
+from lancetable.errors import (
+    CorruptError,
+    FileNotFoundInStoreError,
+    InputError,
+    UnsupportedError,
+)
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import is_system, kind_of, message_name
 from lancetable.format.manifest.reuse import FragmentReuse
 from lancetable.format.schema.project import path_of
 from lancetable.index.registry import SCALAR, SEGMENTS, unusable
 
-_FAULTS = (CorruptError, FileNotFoundInStoreError, UnsupportedError)
+_FAULTS = (CorruptError, FileNotFoundInStoreError, InputError, UnsupportedError)
 
 
 class SegmentInfo(NamedTuple):
