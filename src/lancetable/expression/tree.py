@@ -345,8 +345,10 @@ def _rebuild_fixed(
     change: Callable[[Expression], Expression],
 ) -> Expression:
     match expression:
-        case Compare(_, left, right) | Arithmetic(_, left, right):
-            return replace(expression, left=change(left), right=change(right))
+        case Compare(op, left, right):
+            return Compare(op, change(left), change(right))
+        case Arithmetic(operation, left, right):
+            return Arithmetic(operation, change(left), change(right))
         case Like(operand, pattern):
             return replace(expression, operand=change(operand), pattern=change(pattern))
         case Item(operand, key):

@@ -4,6 +4,7 @@ import json
 import logging
 import shutil
 
+import pyarrow as pa
 import pytest
 
 import lancetable as lt
@@ -163,3 +164,18 @@ def test_deletes_look_at_fragments_that_indices_name(tmp_path, monkeypatch):
     table.delete("i = 369")
     assert ids(lt.open_table(tmp_path / "t"), "true") == expected
     assert sum(looked) < len(table.fragments)
+
+
+def test_keys_in_most_pages_are_looked_up(tmp_path):
+    ids_ = [number * 7919 % 400_000 for number in range(400_000)]
+    table = lt.create_table(tmp_path / "t", pa.table({"id": ids_}))
+    table.indices.create("id", "btree")
+    wanted = [number * 4000 + 3 for number in range(100)]
+    for where, count in {
+        f"id in ({', '.join(map(str, wanted))})": 100,
+        f"id in ({', '.join(map(str, wanted))}) and id > 3": 99,
+        "id in (-1, 400000)": 0,
+    }.items():
+        scan = table.scan(where=where)
+        assert "scanned: 0" in scan.explain()
+        assert (scan.count(), scan.to_arrow().num_rows) == (count, count)

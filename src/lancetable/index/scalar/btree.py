@@ -26,7 +26,7 @@ from lancetable.index import sorting
 from lancetable.index.base import Numbers, Sink, Source, matching
 from lancetable.index.bounds import Bounds
 from lancetable.index.files import KEPT_BYTES, SegmentFiles
-from lancetable.index.ordered import Ordered, Span, Wanted, spread_places, wanted_of
+from lancetable.index.ordered import Ordered, Points, Span, Wanted, spread_places, wanted_of
 from lancetable.index.scalar.types import refuses_values
 from lancetable.index.sorting import Pairs, Stream
 from lancetable.index.specs import BTree, Spec
@@ -96,7 +96,9 @@ class BTreeSegment:
     def _ordered(self, wanted: Wanted, least: Ordered, largest: Ordered) -> RowSet | None:
         """Return the rows of wanted values, searched by halving."""
         pages = _pages_of(wanted, least, largest)
-        if self._are_many(len(pages)):
+        # Points in many pages are few rows: a segment that is kept whole answers them at once.
+        is_small = isinstance(wanted, Points) and self._rows <= WHOLE_ROWS
+        if self._are_many(len(pages)) and not is_small:
             return None
         self._loaded += len(pages)
         if self._loaded > WHOLE_SHARE * len(self._bounds) and self._rows <= WHOLE_ROWS:
