@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lancetable.errors import StoreError
+from lancetable.errors import CorruptError, StoreError
 from lancetable.format.arrays import numbers
 from lancetable.format.encoding.kernels.ordering import order_rows, text_order
 from lancetable.index.base import ROW, VALUE, Numbers, Sink
@@ -298,6 +298,38 @@ class _Keys(Sequence[Any]):
 
     def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - as bisect asks
         return _key(self._values.slice(place, 1))
+
+
+def checked(stream: Stream) -> Stream:
+    """Yield the pairs of a stream that a file says is sorted.
+
+    Raises:
+        CorruptError: it is not.
+    """
+    before: Pairs | None = None
+    for pairs in stream:
+        if not len(pairs.rows):
+            continue
+        edge = (
+            [] if before is None else [before.slice(len(before.rows) - 1, len(before.rows)).values]
+        )
+        if not _is_sorted(pa.concat_arrays([*edge, pairs.values])):
+            raise CorruptError("the values of an index are not in order")
+        before = pairs
+        yield pairs
+
+
+def _is_sorted(values: pa.Array) -> bool:
+    nulls = values.null_count
+    valid = values.slice(nulls)
+    if valid.null_count:
+        return False
+    if has_codes(values.type):
+        codes = codes_of(valid)
+        return not (codes[1:] < codes[:-1]).any()
+    plain = valid.cast(pa.large_binary()) if _is_text(values.type) else valid
+    falls = pc.less(plain.slice(1), plain.slice(0, max(len(plain) - 1, 0)))
+    return not pc.any(falls).as_py()
 
 
 def merge(streams: Sequence[Stream]) -> Stream:

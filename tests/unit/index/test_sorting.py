@@ -158,6 +158,21 @@ def read(data: bytes, *, has_sizes: bool) -> list[int]:
     return rows
 
 
+@given(CASES, st.integers(1, 40))
+def test_streams_of_files_are_checked(case, step):
+    type_, values = case
+    pairs = sorting.in_order([Pairs(array(values, type_), np.zeros(len(values), np.uint64))])
+    plain = pairs.values.to_pylist()
+    parts = [pairs.slice(at, at + step) for at in range(0, len(plain), step)]
+    assert len(
+        pa.chunked_array([one.values for one in sorting.checked(iter(parts))], type_)
+    ) == len(plain)
+    if len({order(one) for one in plain}) > 1:
+        last = pairs.slice(len(plain) - 1, len(plain))
+        with pytest.raises(lt.CorruptError, match="not in order"):
+            list(sorting.checked(iter([last, *parts])))
+
+
 def test_a_full_disk_is_an_error_of_the_store():
     class Full(Sink):
         def spill(self) -> IO[bytes]:

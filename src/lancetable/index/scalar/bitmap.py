@@ -25,7 +25,7 @@ from lancetable.expression import (
     Opaque,
     walk,
 )
-from lancetable.format.arrays import Mask
+from lancetable.format.arrays import Mask, numbers
 from lancetable.format.encoding.kernels.sets import RowBitmaps
 from lancetable.format.rows import RowSet
 from lancetable.index import sorting
@@ -258,17 +258,23 @@ def _has_whole_fragments(source: Source) -> bool:
 
 
 def _stored(source: Source) -> Stream:
-    """Yield each key of a segment with its new rows, in order of the keys."""
-    for place in _key_ranges(source.files):
-        keys, sets = source.files.read(FILE, ("keys", "bitmaps"), place)
+    """Yield each key of a segment with its new rows, in order of the keys.
+
+    Other writers append the null key when they merge segments.
+    """
+    (all_keys,) = source.files.read(FILE, ("keys",))
+    keys, places = sorting.in_order([Pairs(all_keys, np.arange(len(all_keys), dtype=np.uint64))])
+    for first in range(0, len(keys), _KEYS_AT_A_TIME):
+        some = places[first : first + _KEYS_AT_A_TIME].view(np.int64)
+        (sets,) = source.files.read(FILE, ("bitmaps",), some)
         found = [decode_row_map(one or b"") for one in sets.to_pylist()]
         rows = [np.empty(0, np.uint64) if one is None else one for one in found]
-        numbers = np.repeat(np.arange(len(rows)), [len(one) for one in rows])
+        owners = first + np.repeat(np.arange(len(rows)), [len(one) for one in rows])
         new, is_kept = source.translate(np.concatenate([np.empty(0, np.uint64), *rows]))
-        numbers, new = numbers[is_kept], new[is_kept]
-        for first in range(0, len(new), _ROWS_AT_A_TIME):
-            stop = first + _ROWS_AT_A_TIME
-            yield Pairs(keys.take(pa.array(numbers[first:stop])), new[first:stop])
+        owners, new = owners[is_kept], new[is_kept]
+        for at in range(0, len(new), _ROWS_AT_A_TIME):
+            stop = at + _ROWS_AT_A_TIME
+            yield Pairs(keys.take(numbers(owners[at:stop])), new[at:stop])
 
 
 def _write(stream: Stream, type_: pa.DataType, sink: Sink, nulls: RowBitmaps | None = None) -> None:

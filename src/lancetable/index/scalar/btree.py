@@ -198,7 +198,9 @@ class BTreeKind:
         memory_bytes: int,
     ) -> bytes:
         """Write one segment from several."""
-        return _write(sorting.merge([_stored(source) for source in sources]), type_, sink)
+        return _write(
+            sorting.merge([sorting.checked(_stored(source)) for source in sources]), type_, sink
+        )
 
     def spec(self, files: SegmentFiles) -> BTree:
         """Return the parameters of a segment."""

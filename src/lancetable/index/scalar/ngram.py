@@ -141,7 +141,7 @@ class NGramKind:
         memory_bytes: int,
     ) -> bytes | None:
         """Write one segment from several."""
-        _write(sorting.merge([_stored(source) for source in sources]), sink)
+        _write(sorting.merge([sorting.checked(_stored(source)) for source in sources]), sink)
         return b""
 
     def spec(self, files: SegmentFiles) -> NGram:
