@@ -247,7 +247,7 @@ class _Commit:
         """Write the hint, remove superseded files, and return the version that was made."""
         if not self.options.detached:
             refresh_hint(made.store, made.version)
-        if self.claimed is not None:
+        if self.claimed is not None and self.claimed.rebase.superseded:
             discard(made.store, self.claimed.rebase.superseded)
         return made
 
@@ -346,6 +346,8 @@ class _Commit:
             from lancetable.commit.loop.rebase_rewrite import relocate  # noqa: PLC0415 - seldom needed
 
             return relocate(tip, self.base, operation, merge, self.moves)
+        if not merge:
+            return Rebase(operation)
         return merge_deletions(tip, operation, merge, self.affected or {})
 
     def _prepared(self, mine: Transaction, tip: Tip) -> tuple[str, EncodedManifest]:

@@ -192,7 +192,11 @@ def _mixes_versions(before: Manifest, made: Manifest) -> bool:
         new = (*fragments.added, *fragments.changed.values())
     else:
         new = fragments
-    return any(file.version != expected for fragment in new for file in fragment.files)
+    for fragment in new:
+        for file in fragment.files:
+            if file.version != expected:
+                return True
+    return False
 
 
 def _version(text: str) -> tuple[int, int] | None:

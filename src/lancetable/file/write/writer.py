@@ -8,6 +8,7 @@ columns and the footer come last. Payloads of blob columns are stored as soon as
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ from lancetable.store import Bytes, WritableFile
 ALIGNMENT = 64
 _PADDING = bytes(ALIGNMENT)
 _PENDING = attrgetter("pending_bytes")
+_OWNERS = attrgetter("owners")
+_ID = attrgetter("field.id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ class FileWriter:
         """Write what is left and close the file."""
         for column in self._columns:
             self._flush(column)
-        owners = [owner for column in self._columns for owner in column.owners]
+        owners = list(chain.from_iterable(map(_OWNERS, self._columns)))
         written = [WrittenColumn(owner.pages, owner.field.is_blob) for owner in owners]
         tail = encode_tail(
             self._schema, written, self.rows, self._version, self.bytes_written, self._buffers
@@ -130,7 +133,7 @@ class FileWriter:
         self.bytes_written += len(tail)
         self._blobs.finish()
         self._file.close()
-        ids = tuple([owner.field.id for owner in owners])
+        ids = tuple(map(_ID, owners))
         return WrittenFile(
             ids, tuple(range(len(ids))), self._version, self.rows, self.bytes_written
         )

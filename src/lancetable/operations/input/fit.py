@@ -91,6 +91,8 @@ def fit(
     places = dict(zip(source.names, range(len(source)), strict=True))
     planner = CastPlanner()
     moves: list[_Move] = []
+    fields: list[Field] = []
+    kept: list[int] = []
     for field in schema.fields:
         place = places.pop(field.name, None)
         if place is not None:
@@ -100,17 +102,20 @@ def fit(
                 step = planner.plan(field.name, type_, wanted)
             is_checked = (bool(field.children) or not field.nullable) and _has_required(field)
             moves.append(_Move(place, step, field, is_checked))
+            fields.append(field)
+            if step is None and not is_checked:
+                kept.append(place)
         elif is_complete and not field.nullable:
             reason = "must not be null and is not in the data"
             planner.mismatches.append(Mismatch(field.name, reason))
-    planner.mismatches.extend(Mismatch(name, "is not in the table") for name in places)
+    for name in places:
+        planner.mismatches.append(Mismatch(name, "is not in the table"))
     if planner.mismatches:
         raise _refusal(planner.mismatches, new_columns)
     if not moves:
         raise SchemaError("the data has none of the table's columns")
-    kept = [move.place for move in moves if move.step is None and not move.is_checked]
     is_identity = kept == list(range(len(source)))
-    supplied = Schema(tuple([move.field for move in moves]), schema.metadata)
+    supplied = Schema(tuple(fields), schema.metadata)
     return Fit(supplied, tuple(planner.notes), tuple(moves), is_identity)
 
 

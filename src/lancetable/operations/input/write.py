@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
 
 import pyarrow as pa
 
@@ -43,6 +44,7 @@ from lancetable.operations.input.sources import RowSource
 from lancetable.operations.run.runner import THREADS, Runner, run_steps
 from lancetable.store import Store, TableLocation, spread
 
+_ROWS = attrgetter("physical_rows")
 _VARIABLE = frozenset({"string", "binary", "large_string", "large_binary"})
 
 
@@ -174,13 +176,13 @@ def write_source(
         InputError: a value does not fit its column.
         StoreError: the files cannot be written.
     """
-    options = with_total(options)
     table, each = source.table, options.max_rows_per_file
     if table is None or table.num_rows <= each or table.nbytes > options.max_bytes_per_file:
         batches = map(fitted.apply, _extending_lease(source.batches))
         return write_fragments(batches, fitted.schema, target, options)
+    total = with_total(options)
     tasks = (
-        WriteTask(table.slice(first, each), fitted.schema, target.turned(first // each), options)
+        WriteTask(table.slice(first, each), fitted.schema, target.turned(first // each), total)
         for first in range(0, table.num_rows, each)
     )
     written = run_steps(runner, write_part, tasks, lambda made: remove_fragments(made, target))
@@ -290,7 +292,7 @@ class PendingRows:
     @property
     def rows(self) -> int:
         """Number of rows written."""
-        return sum([fragment.physical_rows for fragment in self.fragments])
+        return sum(map(_ROWS, self.fragments))
 
     def write(self, schema: Schema, *, new_columns: str = LEAVE_OUT) -> Fit:
         """Have the rows in files that fit a schema; ``new_columns`` is a hint as in ``fit``.
