@@ -9,7 +9,7 @@ rows are cut by limit and offset, read in their order, and get their scores as a
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +65,7 @@ class Search:
         self._readers = readers
         self._request = request
         self._plans = plans
+        self._kept = kept
         kind = next((one for one in SEARCHERS if one.takes(request.query)), None)
         if kind is None:
             raise InputError(
@@ -194,12 +195,20 @@ class Search:
         """Read the columns of rows, and add the scores."""
         columns: list[pa.ChunkedArray] = []
         if self._plan.schema:
-            columns = Taker(self._plan, self._readers).by_row_id(found.rows).columns
+            columns = self._taker().by_row_id(found.rows).columns
         values = (found.scores, *reversed(found.more))
         for (place, field), each in zip(self._added, values, strict=True):
             valid = ~np.isnan(each) if field.nullable else None
             columns.insert(place, pa.chunked_array([numbers(each, valid)], field.type))
         return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def _taker(self) -> Taker:
+        """Return the reader of single rows; the last one is kept."""
+        plan, taker = self._kept.get("taker", (None, None))
+        if plan is not self._plan:
+            taker = Taker(self._plan, self._readers)
+            self._kept["taker"] = (self._plan, taker)
+        return cast("Taker", taker)
 
     def _leased(self) -> AbstractContextManager[Hold]:
         source = self._readers.source

@@ -37,7 +37,9 @@ def postings_of(chance, documents, share, norms, *, with_positions):
     if with_positions:
         values = [np.sort(chance.choice(12, one, replace=False)) for one in frequencies]
         starts = np.concatenate([[0], np.cumsum(frequencies)]).astype(np.int64)
-        found.positions = Positions(np.concatenate(values).astype(np.uint32), starts)
+        found.positions = Positions(
+            np.concatenate(values).astype(np.uint32), starts, int(frequencies.max())
+        )
     return found
 
 

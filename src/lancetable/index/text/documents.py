@@ -8,7 +8,7 @@ included until the index is written anew.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from lancetable.format.encoding.kernels.ranking import (
     Part,
     Postings,
     Ranking,
+    are_among,
     best,
 )
 from lancetable.format.encoding.kernels.token_set import LONGEST_WORD, Near
@@ -114,29 +115,39 @@ class Member:
 
     def mask(self, allowed: Numbers) -> Mask:
         """Return which live documents are among ascending rows."""
-        rows = self.rows if self._order is None else self.rows[self._order]
-        found = np.zeros(len(rows), np.bool_)
-        places = np.searchsorted(rows, allowed)
-        inside = places < len(rows)
-        places = places[inside]
-        places = places[rows[places] == allowed[inside]]
-        found[places if self._order is None else self._order[places]] = True
+        if self._order is None:
+            found = are_among(self.rows, allowed)
+        else:
+            found = np.zeros(len(self.rows), np.bool_)
+            found[self._order[are_among(self.rows[self._order], allowed)]] = True
         return found if self.live is None else found & self.live
 
 
-class _Counted(NamedTuple):
-    """The members of one kind, and what is counted for them."""
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Members, and the documents that are counted for their scores."""
 
     members: Sequence[Member]
     counted: Sequence[Member]
+    statistics: Statistics
 
-    @property
-    def statistics(self) -> Statistics:
-        """The documents that are counted."""
-        found = Statistics()
-        for member in self.counted:
-            found = found.plus(member.partition.statistics)
-        return found
+    @classmethod
+    def of(cls, members: Sequence[Member], counted: Sequence[Member]) -> "_Kind":
+        """Count the documents."""
+        statistics = Statistics()
+        for member in counted:
+            statistics = statistics.plus(member.partition.statistics)
+        return cls(members, counted, statistics)
+
+    def weight(self, token: bytes) -> float:
+        """Return the weight of a word."""
+        found = [(one.partition, one.partition.find(token)) for one in self.counted]
+        return self.statistics.weight(
+            sum(partition.count(number) for partition, number in found if number is not None)
+        )
+
+
+_MOST_WEIGHTS = 10_000
 
 
 class Documents:
@@ -146,9 +157,10 @@ class Documents:
         self.members = [*members]
         stored = [member for member in self.members if member.is_stored]
         others = [member for member in self.members if not member.is_stored]
-        self._kinds = [_Counted(self.members, self.members)]
+        self._kinds = [_Kind.of(self.members, self.members)]
         if statistics == "index" and stored:
-            self._kinds = [_Counted(stored, stored), _Counted(others, self.members)]
+            self._kinds = [_Kind.of(stored, stored), _Kind.of(others, self.members)]
+        self._weights: dict[bytes, list[float]] = {}
 
     def best(self, words: Words, most: int | None, allowed: Numbers | None = None) -> Best:
         """Return the best rows among those allowed; None for all.
@@ -158,47 +170,34 @@ class Documents:
             InputError: a phrase is asked for and there are no positions.
         """
         tokens = self._tokens(words)
-        places = [place for place, _ in tokens]
-        is_phrase = words.slop is not None and len(set(places)) > 1
+        places = tuple([place for place, _ in tokens])
+        has_places = len(set(places)) > 1
+        is_phrase = words.slop is not None and has_places
         ranking = Ranking(
-            tuple(places),
-            needs_all=(words.needs_all or is_phrase) and len(set(places)) > 1,
+            places,
+            needs_all=(words.needs_all or is_phrase) and has_places,
             slop=words.slop if is_phrase else None,
         )
-        parts = [
-            part
-            for kind in self._kinds
-            for part in self._parts(kind, words, [token for _, token in tokens], allowed, is_phrase)
-        ]
+        names = [token for _, token in tokens]
+        weights = [self._weights_of(name) for name in names]
+        parts = []
+        for number, kind in enumerate(self._kinds):
+            own = [words.boost * each[number] for each in weights]
+            for member in kind.members:
+                lists = lists_of(member.partition, names, with_positions=is_phrase)
+                if any(lists):
+                    corpus = member.corpus(kind.statistics.average, allowed)
+                    parts.append(Part(corpus, own, lists))
         total = sum(len(part.corpus.rows) for part in parts)
         return best(parts, ranking, total if most is None else most)
 
-    def _parts(
-        self,
-        kind: _Counted,
-        words: Words,
-        tokens: Sequence[bytes],
-        allowed: Numbers | None,
-        is_phrase: bool,  # noqa: FBT001
-    ) -> list[Part]:
-        statistics = kind.statistics
-        weights = [
-            words.boost * statistics.weight(self.count(kind.counted, token)) for token in tokens
-        ]
-        found = []
-        for member in kind.members:
-            lists = lists_of(member.partition, tokens, with_positions=is_phrase)
-            if any(one is not None for one in lists):
-                corpus = member.corpus(statistics.average, allowed)
-                found.append(Part(corpus, weights, lists))
-        return found
-
-    def count(self, members: Sequence[Member], token: bytes) -> int:
-        """Return how many documents have a word."""
-        found = 0
-        for member in members:
-            number = member.partition.find(token)
-            found += 0 if number is None else member.partition.count(number)
+    def _weights_of(self, token: bytes) -> list[float]:
+        """Return the weight of a word for each kind of member."""
+        found = self._weights.get(token)
+        if found is None:
+            if len(self._weights) >= _MOST_WEIGHTS:
+                self._weights.clear()
+            found = self._weights[token] = [kind.weight(token) for kind in self._kinds]
         return found
 
     def _tokens(self, words: Words) -> list[tuple[int, bytes]]:
@@ -231,12 +230,9 @@ def lists_of(
             "FullText(with_position=True)"
         )
     numbers = [partition.find(token) for token in tokens]
-    wanted = [*dict.fromkeys(one for one in numbers if one is not None)]
-    found = dict(
-        zip(wanted, partition.lists(wanted, with_positions=with_positions), strict=True)
-        if wanted
-        else ()
-    )
+    wanted = [*dict.fromkeys([one for one in numbers if one is not None])]
+    lists = partition.lists(wanted, with_positions=with_positions) if wanted else ()
+    found = dict(zip(wanted, lists, strict=True))
     return [None if one is None else found[one] for one in numbers]
 
 

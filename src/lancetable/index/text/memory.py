@@ -66,7 +66,8 @@ class MemoryPartition:
             return made
         starts = words.starts[here.start : here.stop + 1]
         values = words.positions[starts[0] : starts[-1]]
-        return made.placed(Positions(values, starts - starts[0]))
+        most = int(made.frequencies.max(initial=0))
+        return made.placed(Positions(values, starts - starts[0], most))
 
     def only(self, wanted: Wanted) -> "MemoryPartition":
         """Return the same documents with the words that a query asks for, the others forgotten."""

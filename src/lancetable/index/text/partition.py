@@ -36,6 +36,7 @@ from lancetable.index.text.bm25 import Statistics, norms_of
 from lancetable.index.text.tokens import TokenSet, open_tokens
 
 _BLOCKS = (128, 256)
+_MOST_FOUND = 10_000
 _TAILS = {"varint_delta_v1": False, "fixed32_v1": True}
 
 
@@ -102,6 +103,8 @@ class StoredPartition:
             )
         self.format = PostingFormat(int(block), _TAILS[tail])
         self._columns = files.columns(self._lists)
+        self._found: dict[bytes, int | None] = {}
+        """Words that were looked up."""
 
     def _name(self, what: str) -> str:
         return f"part_{self._number}_{what}.lance"
@@ -180,9 +183,15 @@ class StoredPartition:
         Raises:
             CorruptError: the word has no list.
         """
+        known = self._found
+        if token in known:
+            return known[token]
         found = self._tokens.find(token)
         if found is not None and found >= len(self._counts):
             raise CorruptError(f"{self._lists} has no list {found}")
+        if len(known) >= _MOST_FOUND:
+            known.clear()
+        known[token] = found
         return found
 
     def near(self, near: Near) -> list[bytes]:
@@ -201,8 +210,8 @@ class StoredPartition:
         """
         place = (self._files.place, self._lists)
         known: dict[int, Postings | None] = {one: PAGES.get((place, one)) for one in numbers}
-        missing = np.array(sorted(one for one, kept in known.items() if kept is None), np.int64)
-        if len(missing):
+        if None in known.values():
+            missing = np.array(sorted(one for one, kept in known.items() if kept is None))
             (blocks,) = self._files.read(self._lists, ("_posting",), missing)
             for at, number in enumerate(missing.tolist()):
                 made = self._decoded(_item(blocks, at), number)
@@ -233,14 +242,16 @@ class StoredPartition:
             lists = _item(documents, 0)
             firsts = edges_of(lists) - lists.offsets[0].as_py()
             items = pieces_of(lists.flatten())
-            return Positions(decode_position_items(items, firsts, frequencies), starts)
+            values = decode_position_items(items, firsts, frequencies)
+            return Positions(values, starts, int(frequencies.max(initial=0)))
         columns = ("_compressed_position", "_position_block_offset")
         stream, parts = self._files.read(self._lists, columns, row)
         whole = pieces_of(stream)
         edges = np.append(np.asarray(_item(parts, 0)).astype(np.int64), whole.edges[1])
         edges[:-1] += whole.edges[0]
         pieces = Pieces(whole.data, np.ascontiguousarray(edges))
-        return Positions(decode_positions(pieces, self.format.block, frequencies), starts)
+        values = decode_positions(pieces, self.format.block, frequencies)
+        return Positions(values, starts, int(frequencies.max(initial=0)))
 
 
 def pieces_of(values: pa.Array) -> Pieces:

@@ -37,6 +37,7 @@ from lancetable.scan.texts.segments import Segments
 from lancetable.scan.texts.uncovered import Uncovered
 
 KIND = "inverted"
+_MOST_QUERIES = 1000
 _log = logging.getLogger("lancetable.scan")
 
 
@@ -74,6 +75,8 @@ class TextColumn:
                 f"column {path!r} of type {arrow_type(field)} does not hold texts; expected "
                 "strings, lists of strings or JSON documents"
             )
+        self._known: dict[StatisticsOf, Documents] = {}
+        self._queries: dict[str, tuple[QueryToken, ...]] = {}
         self.served: list[Served] = []
         self._segments: Segments | None = None
         if use_indices and snapshot.manifest.index_section is not None:
@@ -130,11 +133,15 @@ class TextColumn:
             CorruptError: a file of the index, or a value, is damaged.
             UnsupportedError: rows must be analysed by a tokenizer that this release does not have.
         """
-        members = [*self._stored]
-        if not indexed_only:
-            found = self.uncovered.partitions(wanted, options)
-            members += [Member(one, one.rows, None) for one in found]
-        return Documents(members, statistics)
+        if indexed_only or not self.uncovered.fragments:
+            found = self._known.get(statistics)
+            if found is None:
+                found = self._known[statistics] = Documents(self._stored, statistics)
+            return found
+        others = self.uncovered.partitions(wanted, options)
+        return Documents(
+            [*self._stored, *(Member(one, one.rows, None) for one in others)], statistics
+        )
 
     def query_tokens(self, text: str) -> tuple[QueryToken, ...]:
         """Return the words that a query asks for.
@@ -144,10 +151,16 @@ class TextColumn:
         Raises:
             InputError: the query is not one on JSON documents.
         """
-        try:
-            return tuple(analyze_query(self.analysis, text))
-        except UnsupportedError:
-            return tuple(QueryToken(word, place) for place, word in enumerate(text.split()))
+        found = self._queries.get(text)
+        if found is None:
+            try:
+                found = tuple(analyze_query(self.analysis, text))
+            except UnsupportedError:
+                found = tuple(QueryToken(word, place) for place, word in enumerate(text.split()))
+            if len(self._queries) >= _MOST_QUERIES:
+                self._queries.clear()
+            self._queries[text] = found
+        return found
 
     def describe(self) -> list[str]:
         """Return in words which rows the index finds, and which are analysed."""

@@ -77,6 +77,7 @@ SIGNATURES: dict[str, Signature] = {
     "lt_position_lists": (N, (P, P, P, N, N, P, P)),
     "lt_position_items": (N, (P, P, P, N, P, P)),
     "lt_block_maxima": (None, (P, P, N, P, N, P)),
+    "lt_mark_rows": (None, (P, N, P, N, P)),
     "lt_rank_cursor": (N, ()),
     "lt_rank": (N, (P, N, P, N, N, N, P, N, P, N, P, P)),
     "lt_token_frame": (N, ()),

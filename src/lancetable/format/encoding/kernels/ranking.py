@@ -25,13 +25,13 @@ from lancetable.format.encoding.base import Integers
 from lancetable.format.encoding.kernels.compiled import DLL
 from lancetable.format.encoding.kernels.foreign import address
 from lancetable.format.encoding.kernels.postings import Words, block_maxima
-from lancetable.format.encoding.kernels.records import CorpusRecord, ListRecord
+from lancetable.format.encoding.kernels.records import ListRecord
 
 Rows: TypeAlias = npt.NDArray[np.uint64]
 Norms: TypeAlias = npt.NDArray[np.float32]
 Scores: TypeAlias = npt.NDArray[np.float32]
 
-_CORPUS_WORDS, _LIST_WORDS = sizeof(CorpusRecord) // 8, sizeof(ListRecord) // 8
+_LIST_WORDS = sizeof(ListRecord) // 8
 
 
 class Positions(NamedTuple):
@@ -39,16 +39,13 @@ class Positions(NamedTuple):
 
     values: Words
     starts: Integers
+    most: int
+    """The most positions that a document has."""
 
     @property
     def nbytes(self) -> int:
         """The bytes they take."""
         return self.values.nbytes + self.starts.nbytes
-
-    @property
-    def most(self) -> int:
-        """The most positions that a document has."""
-        return int(np.diff(self.starts).max(initial=0))
 
 
 class Postings:
@@ -148,7 +145,7 @@ class Best(NamedTuple):
 def best(parts: Sequence[Part], ranking: Ranking, most: int) -> Best:
     """Return the best rows of all parts."""
     found = [_most_found(part, ranking) for part in parts]
-    if not ranking.groups:
+    if not ranking.groups or not any(found):
         return _every([], ranking, most)
     # Where all documents are found anyway, none can be left out.
     if DLL is None or not ranking.is_simple or (not ranking.needs_all and most >= sum(found)):
@@ -158,6 +155,19 @@ def best(parts: Sequence[Part], ranking: Ranking, most: int) -> Best:
         ranking,
         min(most, sum(found)),
     )
+
+
+def are_among(rows: Rows, wanted: Rows) -> Mask:
+    """Return which of some ascending rows are among others, which ascend, too."""
+    marks = np.zeros(len(rows), np.bool_)
+    if DLL is not None:
+        whole = np.ascontiguousarray(wanted)
+        DLL.lt_mark_rows(address(rows), len(rows), address(whole), len(whole), address(marks))
+        return marks
+    places = np.searchsorted(rows, wanted)
+    places = places[places < len(rows)]
+    marks[places[rows[places] == wanted[: len(places)]]] = True
+    return marks
 
 
 def top(rows: Rows, scores: Scores, most: int) -> Best:
@@ -182,21 +192,11 @@ def _ranked(parts: Sequence[Part], ranking: Ranking, most: int) -> Best:
     scores, rows = np.empty(most, np.float32), np.empty(most, np.uint64)
     room = 0 if ranking.slop is None else _longest(parts)
     reached = np.empty(2 * room + 1, np.uint32)
-    corpora = np.zeros((len(parts), _CORPUS_WORDS), np.int64)
-    lists = np.zeros((len(parts), count, _LIST_WORDS), np.int64)
-    for part, corpus, own in zip(parts, corpora, lists, strict=True):
-        corpus[:5] = part.corpus.place
-        corpus.view(np.float64)[5] = part.corpus.scale
-        for at, postings in enumerate(part.lists):
-            if postings is None:
-                continue
-            one = own[at]
-            one[:4] = postings.place
-            if postings.positions is not None:
-                one[4] = address(postings.positions.values)
-                one[5] = address(postings.positions.starts)
-            one[6] = gaps[at]
-            one.view(np.float64)[7] = part.weights[at]
+    corpora = np.array([(*part.corpus.place, 0) for part in parts], np.int64)
+    corpora.view(np.float64)[:, -1] = [part.corpus.scale for part in parts]
+    lists = np.array([_record(part, gaps) for part in parts], np.int64)
+    lists = lists.reshape(len(parts), count, _LIST_WORDS)
+    lists.view(np.float64)[:, :, -1] = [part.weights for part in parts]
     cursors = np.empty(count * DLL.lt_rank_cursor(), np.uint8)
     found = DLL.lt_rank(
         address(corpora),
@@ -213,6 +213,20 @@ def _ranked(parts: Sequence[Part], ranking: Ranking, most: int) -> Best:
         address(rows),
     )
     return top(rows[:found], scores[:found], most)
+
+
+def _record(part: Part, gaps: Sequence[int]) -> list[int]:
+    """Return the words of the records of all lists, without their weights."""
+    record: list[int] = []
+    for postings, gap in zip(part.lists, gaps, strict=True):
+        if postings is None:
+            record += (0,) * _LIST_WORDS
+        elif postings.positions is None:
+            record += (*postings.place, 0, 0, gap, 0)
+        else:
+            values, starts, _ = postings.positions
+            record += (*postings.place, address(values), address(starts), gap, 0)
+    return record
 
 
 def _longest(parts: Sequence[Part]) -> int:
@@ -261,7 +275,7 @@ def _has_phrase(lists: Sequence[Postings | None], ranking: Ranking, id_: int) ->
         assert postings is not None
         assert postings.positions is not None
         place = int(np.searchsorted(postings.ids, id_))
-        values, starts = postings.positions
+        values, starts, _ = postings.positions
         here = values[starts[place] : starts[place + 1]].tolist()
         gaps = range(gap, gap + (ranking.slop or 0) + 1)
         reached = {one for one in here if reached is None or any(one - n in reached for n in gaps)}

@@ -8,7 +8,7 @@
 
 #include "records.h"
 
-enum { BLOCK = 128, WINDOW = 4096, FULL_WORD = 64 };
+enum { BLOCK = 128, WINDOW = 2048, FULL_WORD = 64, NEAR = 16, FEW = 128 };
 
 /* How far a list was read, and the most it can add to a score here. */
 typedef struct {
@@ -85,8 +85,14 @@ static inline int may_enter(const search_t *search, double bound, int64_t first)
   return !search->corpus->ascending || search->corpus->rows[first] < best->rows[0];
 }
 
-/* Moves to the first document that is not before one; galloping. */
+/* Moves to the first document that is not before one: among the next few without a branch, else
+ * galloping. */
 static inline int64_t seek(const uint32_t *ids, int64_t at, int64_t count, uint32_t wanted) {
+  if (at + NEAR <= count && ids[at + NEAR - 1] >= wanted) {
+    uint32_t before = 0;
+    for (int i = 0; i < NEAR; i++) before += ids[at + i] < wanted;
+    return at + before;
+  }
   if (at >= count || ids[at] >= wanted) return at;
   int64_t step = 1, low = at;
   while (low + step < count && ids[low + step] < wanted) {
@@ -232,6 +238,31 @@ static void sum_window(const search_t *search, int64_t rest, double bound, int64
   }
 }
 
+/* A window in which few documents are allowed: they are looked up in all lists. */
+static void few_window(const search_t *search, int64_t from, int64_t to) {
+  for (int64_t id = from; id < to; id++) {
+    if (!search->corpus->allowed[id]) continue;
+    int is_found = 0;
+    for (int64_t i = 0; i < search->count; i++) {
+      cursor_t *cursor = search->cursors + i;
+      cursor->at = seek(cursor->ids, cursor->at, cursor->count, (uint32_t)id);
+      const int is_here = cursor->at < cursor->count && cursor->ids[cursor->at] == id;
+      cursor->added = is_here ? share_of(cursor, cursor->at, search->norms) : 0;
+      is_found |= is_here;
+    }
+    if (is_found) offer(search, id);
+  }
+}
+
+/* How many documents of a window are allowed. */
+static int64_t allowed_in(const search_t *search, int64_t from, int64_t to) {
+  const uint8_t *allowed = search->corpus->allowed;
+  int64_t sum = 0;
+  if (!allowed) return to - from;
+  for (int64_t id = from; id < to; id++) sum += allowed[id];
+  return sum;
+}
+
 /* Documents with any of the lists. */
 static void any_of(const search_t *search) {
   cursor_t **sorted = search->sorted;
@@ -239,6 +270,8 @@ static void any_of(const search_t *search) {
   for (int64_t from = 0; from < documents; from += WINDOW) {
     const int64_t to = documents - from < WINDOW ? documents : from + WINDOW;
     double total = 0;
+    const int64_t allowed = allowed_in(search, from, to);
+    if (!allowed) continue;
     for (int64_t i = 0; i < search->count; i++) {
       cursor_t *cursor = search->cursors + i;
       cursor->added = 0;
@@ -253,6 +286,10 @@ static void any_of(const search_t *search) {
       sorted[place] = moved;
     }
     if (sorted[search->count - 1]->bound < 0 || !may_enter(search, total, from)) continue;
+    if (search->corpus->allowed && allowed < FEW) {
+      few_window(search, from, to);
+      continue;
+    }
     int64_t rest = 0;
     double bound = 0;
     for (; rest < search->count - 1; rest++) {
@@ -296,6 +333,29 @@ static void all_of(const search_t *search) {
         sorted[i]->added = share_of(sorted[i], sorted[i]->at, search->norms);
       offer(search, id);
     }
+  }
+}
+
+/* Marks which of some ascending rows are among others. */
+void lt_mark_rows(const uint64_t *rows, int64_t count, const uint64_t *wanted, int64_t wanted_count,
+                  uint8_t *marks) {
+  int64_t at = 0;
+  for (int64_t i = 0; i < wanted_count && at < count; i++) {
+    int64_t step = 1, low = at - 1; /* rows[low] < wanted[i] */
+    while (low + step < count && rows[low + step] < wanted[i]) {
+      low += step;
+      step *= 2;
+    }
+    int64_t high = low + step < count ? low + step : count;
+    while (high - low > 1) {
+      const int64_t middle = low + (high - low) / 2;
+      if (rows[middle] < wanted[i])
+        low = middle;
+      else
+        high = middle;
+    }
+    at = high;
+    if (at < count && rows[at] == wanted[i]) marks[at] = 1;
   }
 }
 
