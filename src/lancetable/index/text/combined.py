@@ -1,7 +1,7 @@
 """Rank documents by the words of several columns as if they were one (BM25F).
 
-Frequencies and lengths of a column count as many times as its boost says. A row is a document when
-it has a word in any of the columns.
+Frequencies and lengths of a column count as many times as its boost says. There are as many
+documents, and as many with a word, as in the column that has the most of them.
 """
 
 from collections.abc import Sequence
@@ -60,19 +60,18 @@ def combined(
 ) -> Best:
     """Return the best rows with any word, or with all of them, in any of the columns."""
     lengths = [_lengths(column) for column in columns]
-    every = np.unique(np.concatenate([one.rows for one in lengths] or [np.empty(0, np.uint64)]))
     words = sum(float(one.values.sum()) for one in lengths)
-    statistics = Statistics(len(every))
+    statistics = Statistics(max(len(one.rows) for one in lengths))
     found = [[_frequencies(column, token) for column in columns] for token in tokens]
     rows = _candidates(found)
     if allowed is not None:
         rows = np.intersect1d(rows, allowed, assume_unique=True)
     length = sum((one.of_live(rows) for one in lengths), start=np.zeros(len(rows)))
-    norms = K1 * (1 - B + B * length * len(every) / max(words, 1e-9))
+    norms = K1 * (1 - B + B * length * statistics.documents / max(words, 1e-9))
     scores = np.zeros(len(rows))
     is_found = np.full(len(rows), needs_all)
     for each in found:
-        with_word = len(np.unique(np.concatenate([one.rows for one in each])))
+        with_word = max(len(one.rows) for one in each)
         frequency = sum((one.of_live(rows) for one in each), start=np.zeros(len(rows)))
         scores += statistics.weight(with_word) * (frequency / (frequency + norms))
         is_found = is_found & (frequency > 0) if needs_all else is_found | (frequency > 0)
