@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.types as pt
 
 from lancetable.commit.snapshot import Snapshot
@@ -22,6 +21,7 @@ from lancetable.format.arrays import Mask
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import is_known, kind_of
 from lancetable.format.rows import OFFSET_BITS
+from lancetable.format.schema.model import Field
 from lancetable.format.schema.project import resolve
 from lancetable.format.schema.types import arrow_type
 from lancetable.fragment.readers import Readers
@@ -69,7 +69,7 @@ class TextColumn:
         self.path = path
         self._readers = readers
         field = resolve(snapshot.manifest.schema, path)[-1]
-        kind = text_kind(arrow_type(field))
+        kind = text_kind(field)
         if kind is None:
             raise SchemaError(
                 f"column {path!r} of type {arrow_type(field)} does not hold texts; expected "
@@ -176,10 +176,11 @@ class TextColumn:
         return lines
 
 
-def text_kind(type_: pa.DataType) -> Literal["text", "json"] | None:
-    """Return ``text`` or ``json``, as columns of a type hold; None when they hold neither."""
-    if isinstance(type_, pa.BaseExtensionType):
-        return "json" if type_.extension_name in {"arrow.json", "lance.json"} else None
+def text_kind(field: Field) -> Literal["text", "json"] | None:
+    """Return ``text`` or ``json``, as a column holds; None when it holds neither."""
+    if field.logical_type == "json":
+        return "json"
+    type_ = arrow_type(field)
     if pt.is_list(type_) or pt.is_large_list(type_):
         type_ = type_.value_type
     is_text = pt.is_string(type_) or pt.is_large_string(type_) or pt.is_string_view(type_)

@@ -5,7 +5,6 @@ from typing import Any
 
 from lancetable.commit.snapshot import Snapshot
 from lancetable.errors import InputError
-from lancetable.format.schema.types import arrow_type
 from lancetable.fragment.readers import Readers
 from lancetable.index.text.documents import Documents
 from lancetable.index.text.memory import Wanted
@@ -57,7 +56,7 @@ class TextSearcher:
         if self._request.column is not None:
             return [self._request.column]
         fields = self._snapshot.manifest.schema.fields
-        return [one.name for one in fields if text_kind(arrow_type(one)) == "text"]
+        return [one.name for one in fields if text_kind(one) == "text"]
 
     def _column(self, name: str) -> TextColumn:
         found = self._columns.get(name)
