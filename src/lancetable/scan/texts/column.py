@@ -7,6 +7,7 @@ when they are searched.
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -187,6 +188,11 @@ def text_kind(field: Field) -> Literal["text", "json"] | None:
     return "text" if is_text else None
 
 
+def are_alike(one: Analysis, other: Analysis) -> bool:
+    """Return whether two analyses make the same words of a text."""
+    return replace(one, with_position=False) == replace(other, with_position=False)
+
+
 def _served(segments: Segments, field_id: int) -> list[Served]:
     """Return the segments of the index on a column that describes the most fragments."""
     named: dict[str, list[IndexSegment]] = {}
@@ -205,7 +211,7 @@ def _usable(segments: Segments, entries: Sequence[IndexSegment]) -> Iterator[Ser
             opened = TEXTS.open(*segments.snapshot.index_place(entry), entry)
             if not opened.partitions and entry.fragment_ids:
                 continue
-            if analysis is not None and opened.analysis != analysis:
+            if analysis is not None and not are_alike(opened.analysis, analysis):
                 _log.warning("a segment of index %s is not used: other analysis", entry.name)
                 continue
         except FAULTS as fault:

@@ -12,7 +12,7 @@ from lancetable.index.base import Numbers
 from lancetable.index.text.combined import Column, Floats, combined, values_of
 from lancetable.index.text.documents import Documents, Fuzzy, Words
 from lancetable.query import Boolean, Boost, CombinedFields, Match, MultiMatch, Phrase, Query
-from lancetable.scan.texts.column import TextColumn
+from lancetable.scan.texts.column import TextColumn, are_alike
 
 
 class Context(NamedTuple):
@@ -191,7 +191,7 @@ def _words(query: Match | Phrase, column: TextColumn) -> Words:
 
 def _combined(query: CombinedFields, column_of: Callable[[str], TextColumn]) -> _Combined:
     columns = [column_of(name) for name in query.columns]
-    if any(one.analysis != columns[0].analysis for one in columns):
+    if not all(are_alike(one.analysis, columns[0].analysis) for one in columns):
         raise InputError(
             f"the columns {', '.join(query.columns)} are analysed in different ways; "
             "CombinedFields needs indices of the same parameters, MultiMatch does not"
