@@ -134,6 +134,40 @@ class Indices(Named["IndexInfo"]):
 
         prewarm_index(self._handle.snapshot, name)
 
+    def recall(
+        self,
+        name: str,
+        sample: int = 100,
+        *,
+        limit: int = 10,
+        nprobes: int | None = None,
+        refine_factor: int | None = None,
+        ef: int | None = None,
+    ) -> float:
+        """Measure which share of the nearest rows of some vectors a vector index finds.
+
+        Args:
+            name: the index.
+            sample: how many vectors of the table are looked for.
+            limit: how many rows are wanted for each.
+            nprobes: as in a search.
+            refine_factor: as in a search.
+            ef: as in a search.
+
+        Raises:
+            IndexNotFoundError: there is no index of that name.
+            InputError: it is not an index of vectors.
+        """
+        from lancetable.errors import InputError
+        from lancetable.scan.vector_request import VectorOptions
+        from lancetable.scan.vectors.recall import measure_recall
+
+        info = self[name]
+        if info.kind != "vector":
+            raise InputError(f"{name!r} is an index of kind {info.kind!r}; recall is for vectors")
+        options = VectorOptions(nprobes, refine_factor, ef)
+        return measure_recall(self._handle.opened(), info.columns[0], sample, limit, options)
+
     def drop(self, name: str, *, commit: "CommitOptions | str | None" = None) -> "WriteResult":
         """Drop an index; its files stay until a cleanup.
 

@@ -144,6 +144,16 @@ def test_a_search_explains_itself(table, values):
         assert other.to_arrow().num_rows == 10
 
 
+def test_recall_is_measured(table):
+    if "v_idx" not in table.indices:
+        return
+    recall = table.indices.recall("v_idx", 20, nprobes=1)
+    assert 0.05 < recall <= 1
+    assert table.indices.recall("v_idx", 20, nprobes=10, refine_factor=20) == 1
+    with pytest.raises(InputError, match="sample is 0"):
+        table.indices.recall("v_idx", 0)
+
+
 def test_recall_does_not_fall_with_a_predicate(tmp_path):
     draw = np.random.default_rng(4)
     rows, dim = 30_000, 16

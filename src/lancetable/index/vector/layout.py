@@ -80,6 +80,8 @@ def read_layout(files: SegmentFiles) -> Layout:
         *("float16", "float32", "float64", "uint8"),
     }:
         raise CorruptError(f"the centroids of a vector index are {dim} {centroids.dtype} each")
+    if (metric == "hamming") != (centroids.dtype == np.uint8):
+        raise CorruptError(f"the centroids of an index by {metric} are of {centroids.dtype}")
     described = _storage_description(files)
     storage = _storage(files, str(kind).rpartition("_")[2], str(metric), dim, described)
     graphs: tuple[Mapping[str, Any], ...] = ()

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lancetable.errors import CorruptError
 from lancetable.format.arrays import Mask
 from lancetable.format.encoding.kernels.compiled import DLL
 from lancetable.format.encoding.kernels.foreign import address
@@ -241,6 +242,8 @@ class VectorSegment:
         columns = (ROWS, *layout.storage.columns)
         found = self._files.read(AUXILIARY, columns, range(first, first + count))
         rows = rows_of(found[0])
+        if any(len(column) != count for column in found):
+            raise CorruptError(f"a partition of {count} vectors has {len(rows)} rows")
         if moved is not None:
             rows, is_kept = moved.translate(rows)
             rows[~is_kept] = _GONE
