@@ -122,6 +122,14 @@ def gather_slices(data: Bytes, starts: Integers, stops: Integers) -> tuple[Integ
     if (stops[:-1] == starts[1:]).all():
         return offsets, data[int(starts[0]) : int(stops[-1])]
     total = int(offsets[-1])
+    sizes = stops - starts
+    # Slices of damaged pages, which may end before they start, are cut as NumPy cuts them.
+    is_inside = int(sizes.min()) >= 0 and int(starts.min()) >= 0 and int(stops.max()) <= len(data)
+    if LIBRARY is not None and is_inside:
+        out = empty_bytes(total)
+        first, each = (np.ascontiguousarray(one, np.int64) for one in (starts, sizes))
+        LIBRARY.join(np.ascontiguousarray(data), first, each, out)
+        return offsets, out
     if total < SHORT_SLICE * len(starts):
         # One gather of single bytes beats a Python loop over short slices.
         places = np.repeat(starts - offsets[:-1], np.diff(offsets)) + np.arange(total)
