@@ -18,6 +18,7 @@ WRONG = [
     float("nan"), 10**30, timedelta(0),
 ]  # fmt: skip
 RIGHT: dict[str, object] = {
+    "text": "some words",
     "data": ROWS,
     "source": ROWS,
     "where": "id = 1",

@@ -39,6 +39,7 @@ NAMES = {
     "PreparedTransaction": "lancetable.operations.prepared_transaction",
     "ProgressCallback": "lancetable.fragment.write.progress",
     "Query": "lancetable.query",
+    "QueryToken": "lancetable.expression.analysis.analyzer",
     "Result": "lancetable.operations.prepared_transaction",
     "Runner": "lancetable.operations.run.runner",
     "SpecArgument": "lancetable.index.specs",

@@ -9,6 +9,7 @@ from lancetable.table.handle import Handle
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from lancetable.expression.analysis.analyzer import QueryToken
     from lancetable.expression.analysis.parameters import Analysis
     from lancetable.format.schema.model import Blobs
     from lancetable.index.text.documents import StatisticsOf
@@ -125,6 +126,26 @@ class Searchable:
         )
         handle = self._handle
         return Search(handle.snapshot, handle.opened(), request, handle.plans(), handle.searched)
+
+    def tokenize(self, text: str, using: "Analysis | str | None" = None) -> "list[QueryToken]":
+        """Return the words of a text as a full-text index holds them, with their places.
+
+        Args:
+            text: a text, or the text of a JSON document where the index is on such.
+            using: parameters such as ``FullText(language="German")``, or the name of a full-text
+                index; by default ``FullText()``.
+
+        Raises:
+            IndexNotFoundError: there is no full-text index of that name.
+            UnsupportedError: this release does not have the tokenizer of the index.
+        """
+        from lancetable.expression.analysis.analyzer import tokenize
+        from lancetable.expression.analysis.parameters import Analysis
+        from lancetable.operations.index.analysis import analysis_of
+
+        if isinstance(using, str):
+            using = analysis_of(self._handle.snapshot, using)
+        return tokenize(Analysis() if using is None else using, text)
 
 
 def _joined(vector: "Vector | None", text: "str | Query | None", fuse: "Fuse | None") -> object:

@@ -190,3 +190,15 @@ def test_damaged_segments_are_not_merged(tmp_path) -> None:
             finally:
                 path.write_bytes(whole)
             fresh.restore(table.version)
+
+
+def test_tokenize_shows_the_words_of_an_index(tmp_path) -> None:
+    table = table_of(tmp_path, ["a"])
+    table.indices.create("text", lt.FullText(language="German"))
+    table.indices.create("id", lt.BTree())
+    assert table.tokenize("Die Häuser", "text_idx") == [("haus", 1)]
+    assert table.tokenize("Die Häuser") == [("die", 0), ("hauser", 1)]
+    assert table.tokenize("Die Häuser", lt.FullText(stem=False)) == [("die", 0), ("hauser", 1)]
+    for name in ("id_idx", "other"):
+        with pytest.raises(lt.IndexNotFoundError, match=f"no full-text index '{name}'"):
+            table.tokenize("x", name)

@@ -46,7 +46,7 @@ class Tokens(NamedTuple):
 
 
 class QueryToken(NamedTuple):
-    """One word of a query and its place."""
+    """One word of a text or of a query, and its place."""
 
     text: str
     position: int
@@ -146,7 +146,21 @@ def analyze(analysis: Analysis, values: pa.Array) -> Tokens:
         UnsupportedError: this release does not have the tokenizer.
     """
     analyzer = Analyzer(analysis)
-    return _tokens(analyzer, analyzer.add(values))
+    found = analyzer.add(values)
+    tokens = pa.DictionaryArray.from_arrays(numbers(found.codes), analyzer.words.texts())
+    return Tokens(found.documents.astype(np.int64), tokens, found.positions)
+
+
+def tokenize(analysis: Analysis, text: str) -> list[QueryToken]:
+    """Return the words of one text, or of one JSON document, with their places.
+
+    Raises:
+        CorruptError: the text is not a JSON document.
+        UnsupportedError: this release does not have the tokenizer.
+    """
+    found = analyze(analysis, pa.array([text], pa.large_string()))
+    pairs = zip(found.tokens.to_pylist(), found.positions.tolist(), strict=True)
+    return [QueryToken(word, position) for word, position in pairs]
 
 
 def analyze_query(analysis: Analysis, text: str) -> list[QueryToken]:
@@ -156,20 +170,13 @@ def analyze_query(analysis: Analysis, text: str) -> list[QueryToken]:
         InputError: the query is not one on JSON documents.
         UnsupportedError: this release does not have the tokenizer.
     """
+    if analysis.lance_tokenizer == "text":
+        return tokenize(analysis, text)
     analyzer = Analyzer(analysis)
-    if analysis.lance_tokenizer == "json":
-        parts = [leaf._replace(document=0) for leaf in triples(text)]
-        found = analyzer.add_leaves(parts)
-    else:
-        found = analyzer.add(pa.array([text], pa.large_string()))
+    found = analyzer.add_leaves([leaf._replace(document=0) for leaf in triples(text)])
     words = analyzer.words.texts().to_pylist()
     pairs = zip(found.codes.tolist(), found.positions.tolist(), strict=True)
     return [QueryToken(words[code], position) for code, position in pairs]
-
-
-def _tokens(analyzer: Analyzer, found: Occurrences) -> Tokens:
-    tokens = pa.DictionaryArray.from_arrays(numbers(found.codes), analyzer.words.texts())
-    return Tokens(found.documents.astype(np.int64), tokens, found.positions)
 
 
 def _changes(analysis: Analysis) -> list[_Change]:
