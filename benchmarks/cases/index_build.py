@@ -34,9 +34,9 @@ def _peak(kind: str, column: str, subject: Subject) -> int:
     return int(_built(kind, column, subject)["peak"])
 
 
-def limited_peak(subject: Subject) -> int:
-    """Return the memory of a build that sorts far more than it may hold."""
-    found = _built("btree", "key", subject, MEMORY)
+def limited_peak(kind: str, column: str, subject: Subject) -> int:
+    """Return the memory of a build that has far more to sort than it may hold."""
+    found = _built(kind, column, subject, MEMORY)
     if subject.peer.name == "ours" and found["above"] > MEMORY + BESIDE:
         raise RuntimeError(f"a build within {MEMORY:,} bytes took {found['above']:,} more")
     return int(found["peak"])
@@ -71,6 +71,7 @@ _KINDS = (
     ("zonemap", "key", 1, MANY),
     ("bloomfilter", "key", 1.2, MANY),
     ("ngram", "words", 3, FEW),
+    ("full_text", "words", 2, MANY),
     ("rtree", "place", 1, MANY),
     ("json", "document", 1, FEW),
 )
@@ -98,16 +99,22 @@ CASES = (
         )
         for kind, column, _, size in _KINDS
     ),
-    Case(
-        "build_limited_peak",
-        "build of BTREE within 256 MB: peak RSS",
-        "keys",
-        limited_peak,
-        PEAK_TARGET,
-        unit=Unit.BYTES,
-        repeats=1,
-        prepare=copied,
-        settle=removed,
-        is_change=True,
+    *(
+        Case(
+            name,
+            f"build of {kind.upper()} within 256 MB: peak RSS",
+            table,
+            partial(limited_peak, kind, column),
+            PEAK_TARGET,
+            unit=Unit.BYTES,
+            repeats=1,
+            prepare=copied,
+            settle=removed,
+            is_change=True,
+        )
+        for name, kind, column, table in (
+            ("build_limited_peak", "btree", "key", "keys"),
+            ("build_limited_text_peak", "full_text", "words", "values"),
+        )
     ),
 )

@@ -9,6 +9,7 @@ import pyarrow as pa
 from lance.indices import IndexConfig
 
 _INDEX_CONFIGS = {
+    "full_text": "INVERTED",
     "rtree": IndexConfig("rtree", {}),
     "json": IndexConfig("json", {"target_index_type": "btree", "path": "a"}),
 }

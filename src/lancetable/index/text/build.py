@@ -20,7 +20,7 @@ from lancetable.index.text.runs import Runs
 from lancetable.index.text.write import Documents, PartitionWriter
 
 _RUN_SHARE, _KEPT_SHARE, _CHUNK_SHARE = 4, 4, 8
-_MOST_RUN_BYTES, _PIECE_BYTES = 64 << 20, 1 << 20
+_MOST_RUN_BYTES, _MOST_CHUNK_BYTES, _PIECE_BYTES = 64 << 20, 32 << 20, 1 << 20
 _BYTES_PER_WORD, _BYTES_PER_POSITION = 12, 8
 _BYTES_PER_DOCUMENT = 32
 
@@ -90,6 +90,7 @@ class _Partition:
         self._grouped = self._rows.size
         self._words.size = self._positions.size = 0
         self._runs.add(lists)
+        pa.default_memory_pool().release_unused()  # what the batches of the run leave behind
 
     def write(self, writer: PartitionWriter, number: int) -> bool:
         """Write the partition; False, with nothing written, when it has no documents."""
@@ -108,7 +109,7 @@ def build(batches: Iterable[pa.RecordBatch], spec: FullText, sink: Sink, memory_
     Raises:
         CorruptError: a text is not UTF-8, or a JSON document is damaged.
     """
-    writer = PartitionWriter(sink, spec, memory_bytes // _CHUNK_SHARE)
+    writer = PartitionWriter(sink, spec, min(memory_bytes // _CHUNK_SHARE, _MOST_CHUNK_BYTES))
     written: list[int] = []
     partition = _Partition(spec, sink, memory_bytes)
     for batch in _pieces(batches):

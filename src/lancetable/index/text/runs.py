@@ -6,7 +6,7 @@ one behind the other.
 
 from collections.abc import Iterator
 from io import SEEK_END
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 
@@ -27,6 +27,37 @@ class _Run(Protocol):
     def of_words(self, first: int, stop: int) -> PostingLists:
         """Return the lists of neighbouring words."""
         ...
+
+
+class _Held:
+    """A run in memory, its numbers in as few bytes as the largest ones need."""
+
+    def __init__(self, lists: PostingLists) -> None:
+        self._lists = lists._replace(
+            ids=lists.ids.copy(),
+            frequencies=_narrow(lists.frequencies),
+            positions=None if lists.positions is None else _narrow(lists.positions),
+        )
+        self.edges = lists.edges
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all numbers."""
+        positions = self._lists.positions
+        size = self._lists.ids.nbytes + self._lists.frequencies.nbytes
+        return size if positions is None else size + positions.nbytes
+
+    def of_words(self, first: int, stop: int) -> PostingLists:
+        found = self._lists.of_words(first, stop)
+        positions = found.positions
+        return found._replace(
+            frequencies=found.frequencies.astype(np.uint32),
+            positions=None if positions is None else positions.astype(np.uint32),
+        )
+
+    def all(self) -> PostingLists:
+        """Return the lists of all words."""
+        return self.of_words(0, len(self.edges) - 1)
 
 
 class _Spilled:
@@ -63,15 +94,15 @@ class Runs:
         self._sink = sink
         self._memory_bytes = memory_bytes
         self._runs: list[_Run] = []
-        self._held: list[PostingLists] = []
+        self._held: list[_Held] = []
         self._file: IO[bytes] | None = None
 
     def add(self, lists: PostingLists) -> None:
         """Add the lists of the words that are known so far, with documents behind all others."""
-        self._held.append(lists)
-        if sum(map(_nbytes, self._held)) > self._memory_bytes:
+        self._held.append(_Held(lists))
+        if sum(one.nbytes for one in self._held) > self._memory_bytes:
             file = self._file = self._file or self._sink.spill()
-            self._runs += [_Spilled(one, file) for one in self._held]
+            self._runs += [_Spilled(one.all(), file) for one in self._held]
             self._held = []
 
     def counts(self, words: int) -> Integers:
@@ -104,9 +135,9 @@ class Runs:
         return parts[0] if len(parts) == 1 else _joined(parts)
 
 
-def _nbytes(lists: PostingLists) -> int:
-    positions = 0 if lists.positions is None else lists.positions.nbytes
-    return lists.ids.nbytes + lists.frequencies.nbytes + positions
+def _narrow(values: Words) -> Any:  # noqa: ANN401 - of a narrower type
+    """Return a copy in the narrowest type that holds all values."""
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
 def _padded(lists: PostingLists, words: int) -> PostingLists:
