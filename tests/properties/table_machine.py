@@ -557,6 +557,7 @@ class TableMachine(RuleBasedStateMachine):
             evolves=shape == "evolve",
         )
 
+    @precondition(lambda self: bool(self.state.of_type(TEXTS)))
     @rule(data=st.data())
     def add_computed(self, data: st.DataObject) -> None:
         """Add a column made of others."""
