@@ -11,6 +11,8 @@
 
 import logging
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +31,7 @@ from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.scanner import Scan
 from lancetable.scan.vector_request import VectorRequest
 from lancetable.scan.vectors.covered import FAULTS, Coverage
-from lancetable.scan.vectors.exact import Comparison, vector_column
+from lancetable.scan.vectors.exact import Comparison, VectorColumn, vector_column
 from lancetable.scan.vectors.probing import Probing
 
 FEW_ROWS = 4096
@@ -58,11 +60,25 @@ class VectorSearch:
         self._kept = {} if kept is None else kept
         self._plans = self._kept.setdefault("vector plans", Plans(readers.source.manifest.schema))
         self._request = request
-        self.column = vector_column(readers.source.manifest.schema, request.column)
+        self.column = self._column()
         self.queries: Matrix = queries_of(request.vector, self.column.type)
         given = request.options.metric
         self._asked = None if given is None else parse_metric(given, self.column.type)
         self._passed_over: frozenset[str] = frozenset()
+
+    def limited(self, limit: int) -> "VectorSearch":
+        """Return the same search for another number of rows."""
+        made = copy(self)
+        made._request = replace(self._request, limit=limit)  # noqa: SLF001 - of the same class
+        return made
+
+    def _column(self) -> VectorColumn:
+        key = ("vector column", self._request.column)
+        found: VectorColumn | None = self._kept.get(key)
+        if found is None:
+            schema = self._readers.source.manifest.schema
+            found = self._kept[key] = vector_column(schema, self._request.column)
+        return found
 
     @property
     def results(self) -> int:

@@ -42,9 +42,8 @@ class VectorSearcher:
         del snapshot
         self._readers = readers
         self._request = request
-        self._kept = kept
         self._query = cast("Vector", request.query)
-        self._search = self._prepared(1)
+        self._search = self._prepared(kept)
         is_many = is_matrix(self._query) and not self._search.column.type.is_multi
         self.more: tuple[pa.Field, ...] = ()
         if is_many:
@@ -52,18 +51,17 @@ class VectorSearcher:
             if request.scan.offset:
                 raise InputError("offset is given with several vectors; leave it out")
 
-    def _prepared(self, limit: int) -> VectorSearch:
+    def _prepared(self, kept: dict[object, Any]) -> VectorSearch:
         request = self._request
         wanted = VectorRequest(
             request.column,
             self._query,
-            limit,
-            request.scan.where if request.prefilter else None,
-            request.vectors,
+            where=request.scan.where if request.prefilter else None,
+            options=request.vectors,
             use_indices=request.scan.use_indices,
             indexed_only=request.indexed_only,
         )
-        return VectorSearch(self._readers, wanted, self._kept)
+        return VectorSearch(self._readers, wanted, kept)
 
     def best(self, allowed: Rows | None, most: int | None) -> Scored:
         """Return the nearest rows, all for None; one query after the other."""
@@ -72,7 +70,7 @@ class VectorSearcher:
         limit = rows if most is None else min(most, rows)
         if not limit:
             return self._joined([Scored(np.empty(0, np.uint64), np.empty(0, np.float32))])
-        found = self._prepared(limit).find()
+        found = self._search.limited(limit).find()
         return self._joined([Scored(one.rows, one.distances) for one in found])
 
     def _joined(self, found: list[Scored]) -> Scored:
@@ -88,4 +86,4 @@ class VectorSearcher:
 
     def describe(self) -> list[str]:
         """Return in words how the search will be done."""
-        return self._prepared(self._request.scan.limit or 1).describe()
+        return self._search.limited(self._request.scan.limit or 1).describe()
