@@ -151,6 +151,17 @@ def test_lists_and_parts_of_structs(tmp_path):
     assert ids(table.search("house", column="s.t")) == [0]
 
 
+def test_documents(tmp_path):
+    documents = pa.array(['{"a":"big house","n":5}', '{"a":["puppy","house"]}', None], pa.json_())
+    table = lt.create_table(tmp_path / "t", pa.table({"id": range(3), "j": documents}))
+    assert ids(table.search("a,str,houses", column="j")) == [1, 0]
+    assert ids(table.search("n,number,5", column="j")) == [0]
+    assert ids(table.search(Match("a,str,hause", "j", fuzziness=1))) == [1, 0]
+    assert ids(table.search(Match("b,str,hause", "j", fuzziness=1))) == []
+    with pytest.raises(lt.InputError, match="JSON documents"):
+        table.search("house", column="j")
+
+
 def test_what_cannot_be_done_is_refused(table):
     with pytest.raises(lt.SchemaError, match="does not hold texts"):
         table.search("a", column="price")

@@ -18,7 +18,7 @@ from lancetable.format.encoding.kernels.encoders import SIGNATURES, Encoders
 from lancetable.format.encoding.kernels.foreign import Array, address
 from lancetable.format.encoding.kernels.records import RECORDS
 
-ABI = 19
+ABI = 20
 FOLDER = __file__.replace("\\", "/").rpartition("/")[0]
 ENDING = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
 PATH = f"{FOLDER}/_kernels.{ENDING}"
