@@ -1,4 +1,4 @@
-"""What every kind of search gives: rows and their scores, the best first."""
+"""Rows and their scores, the best first: the result of every kind of search."""
 
 from typing import Any, NamedTuple, Protocol
 

@@ -1,4 +1,4 @@
-"""What the files of a vector index say of themselves.
+"""Metadata and columns of the files of a vector index.
 
 ==================  ===============================================================
 ``index.idx``       the centroids of the partitions, and graphs if there are any

@@ -1,4 +1,4 @@
-"""Which rows a search may find: marks by the upper half of a row's number."""
+"""Marks of the rows that a search may find, by the upper half of their numbers."""
 
 from collections.abc import Mapping
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from lancetable.commit.reuse import load_reuse, reuse_segment
 from lancetable.commit.snapshot import Snapshot
-from lancetable.errors import CorruptError, FileNotFoundInStoreError, UnsupportedError
 from lancetable.format.manifest import IndexSegment
 from lancetable.format.manifest.indices.kinds import holds_row_ids, is_known, kind_of
 from lancetable.format.manifest.reuse import FragmentReuse
@@ -17,10 +16,10 @@ from lancetable.fragment.readers import Readers
 from lancetable.index.registry import VECTORS
 from lancetable.index.vector.live import Live
 from lancetable.index.vector.segment import Moved, VectorSegment
+from lancetable.scan.ask_indices import FAULTS
 from lancetable.scan.fragments import readers_of
 from lancetable.scan.vectors.exact import VectorColumn
 
-FAULTS = (CorruptError, FileNotFoundInStoreError, UnsupportedError)
 _log = logging.getLogger("lancetable.scan")
 
 

@@ -26,11 +26,12 @@ from lancetable.index.vector.live import Live
 from lancetable.index.vector.storage import Plain
 from lancetable.index.vector.top import Nearest, Range, Rows, Top
 from lancetable.index.vector.types import Matrix, parse_metric, queries_of
+from lancetable.scan.ask_indices import FAULTS
 from lancetable.scan.plans import Plans
 from lancetable.scan.request import ScanOptions, ScanRequest
 from lancetable.scan.scanner import Scan
 from lancetable.scan.vector_request import VectorRequest
-from lancetable.scan.vectors.covered import FAULTS, Coverage
+from lancetable.scan.vectors.covered import Coverage
 from lancetable.scan.vectors.exact import Comparison, VectorColumn, vector_column
 from lancetable.scan.vectors.probing import Probing
 
