@@ -2,7 +2,7 @@
 
 import pytest
 
-from lancetable.scan import narrow
+from lancetable.scan import answers, narrow
 from tests.properties.index_model import Model
 
 TABLES, PREDICATES, STEPS = 10, 20, 10
@@ -34,6 +34,8 @@ def check_table(path, seed: int, *, steps: int = STEPS, predicates: int = PREDIC
 def _scan_from(request, monkeypatch):
     """Read the rows that indices name by row, also when they are many."""
     monkeypatch.setattr(narrow, "SCAN_FROM", request.param)
+    if request.param == 1.0:
+        monkeypatch.setattr(answers, "DECODED_ROWS", 3)
 
 
 @pytest.mark.slow

@@ -18,6 +18,8 @@ from lancetable.format.rows import RowSet
 
 Offsets = npt.NDArray[np.int64]
 NO_ROWS: Offsets = np.empty(0, np.int64)
+DECODED_ROWS = 1 << 20
+"""Larger answers are decoded fragment by fragment: most of their fragments are scanned anyway."""
 
 
 class Known(NamedTuple):
@@ -80,7 +82,12 @@ class Leaf:
 
     def known(self, fragment_id: int) -> Known:
         """Return what is known of one fragment."""
-        return self._by_fragment.get(fragment_id) or Known(None, self.part)
+        if sum(len(rows) for rows, _ in self.found) <= DECODED_ROWS:
+            return self._by_fragment.get(fragment_id) or Known(None, self.part)
+        for rows, fragments in self.found:
+            if fragment_id in fragments:
+                return Known(rows.of_fragment(fragment_id), None if rows.is_exact else self.part)
+        return Known(None, self.part)
 
     def exact(self) -> Rows | None:
         """Return all rows that match of the fragments where that is known; None for nowhere."""

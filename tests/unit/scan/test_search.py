@@ -108,6 +108,12 @@ def test_several_columns(table):
     assert ids(table.search(Match("garden", column="other") & Match("puppy", column="text"))) == [1]
 
 
+def test_a_search_is_a_pandas_frame(table):
+    pytest.importorskip("pandas")
+    search = table.search("house", column="text", limit=3)
+    assert search.to_pandas()["id"].tolist() == search.to_arrow()["id"].to_pylist()
+
+
 def test_columns_rows_and_streams(table):
     search = table.search(
         "house", column="text", columns=["_score", "id"], with_row_id=True, limit=3, offset=1
@@ -117,7 +123,6 @@ def test_columns_rows_and_streams(table):
     assert whole.schema == search.schema
     assert pa.table(search).equals(whole)
     assert pa.Table.from_batches(search).equals(whole)
-    assert search.to_pandas()["id"].tolist() == whole["id"].to_pylist()
     batches = [*table.search("house", column="text", batch_rows=2, limit=None).to_batches()]
     assert [batch.num_rows for batch in batches] == [2, 2]
     only = table.search("house", column="text", columns=[]).to_arrow()
