@@ -14,7 +14,8 @@ from pathlib import Path
 from benchmarks.peak import peak_bytes, status_bytes
 from benchmarks.peers import load_peer
 
-_FEW = 100
+_FEW = 1_000
+"""Enough rows to learn the codes of vectors."""
 
 
 def main(kind: str, column: str, memory: str, peer_name: str, uri: str) -> None:

@@ -6,7 +6,7 @@ folder named by the variable LANCETABLE_BENCH_DATA. Sizes are part of the folder
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.fragment import write_fragments
 
+from benchmarks import searched
+from benchmarks.peers import load_peer
 from benchmarks.rows import SEED, columns, texts
 
 _REVISION = 2
@@ -246,6 +248,35 @@ def _build_keys(path: Path, rows: int) -> None:
     _write(path, (pa.record_batch({"key": some}) for some in numbers))
 
 
+def _build_texts(path: Path, rows: int) -> None:
+    def batch(first: int, count: int) -> pa.RecordBatch:
+        ids = np.arange(first, first + count)
+        return pa.record_batch({"id": ids, "tag": searched.tags(ids), "text": searched.texts(ids)})
+
+    _write(path, (batch(*span) for span in _spans(rows, 100_000)))
+    dataset = lance.dataset(str(path))
+    dataset.create_scalar_index("text", "INVERTED", with_position=True)
+    dataset.create_scalar_index("tag", "BITMAP")
+
+
+def _build_clustered(path: Path, rows: int, names: Sequence[str] = ("vector",)) -> None:
+    """Write the same vectors into each column."""
+    ids = np.arange(rows)
+    values = pa.array(searched.vectors(ids).reshape(-1))
+    vectors = pa.FixedSizeListArray.from_arrays(values, searched.DIMENSION)
+    table = {"id": ids, "tag": searched.tags(ids), **dict.fromkeys(names, vectors)}
+    lance.write_dataset(pa.table(table), str(path))
+
+
+def _build_near(path: Path, rows: int) -> None:
+    """Write a column with an index for each kind of vector index."""
+    kinds = tuple(searched.PARTITION_ROWS)
+    _build_clustered(path, rows, kinds)
+    for kind in kinds:
+        load_peer("pylance").open(str(path)).index(kind, kind)
+    lance.dataset(str(path)).create_scalar_index("tag", "BITMAP")
+
+
 def _build_columns(path: Path, width: int) -> None:
     rng = np.random.default_rng(SEED)
     values = {f"c{number}": pa.array(rng.random(COLUMN_ROWS)) for number in range(width)}
@@ -268,6 +299,9 @@ TABLES = {
     "values": TableKind(_build_values, 1_000_000, 50_000),
     "keys": TableKind(_build_keys, 50_000_000, 2_000_000),
     "indexed": TableKind(_build_indexed, 1_000_000, 100_000),
+    "texts": TableKind(_build_texts, 1_000_000, 100_000),
+    "clustered": TableKind(_build_clustered, 100_000, 20_000),
+    "near": TableKind(_build_near, 100_000, 20_000),
     "wide": TableKind(_build_wide, 2_500_000, 500_000),
 }
 

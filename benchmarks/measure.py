@@ -57,11 +57,12 @@ class Outcome(NamedTuple):
 
     @property
     def ratio(self) -> float | None:
-        """Return pylance's median over ours."""
+        """Return pylance's median over ours, so that more is better; of recalls ours over its."""
         medians = [self.peers.get(name, Samples()).values for name in ("pylance", "ours")]
         if not all(medians) or self.is_equal is False:
             return None
-        return statistics.median(medians[0]) / statistics.median(medians[1])
+        ratio = statistics.median(medians[0]) / statistics.median(medians[1])
+        return 1 / ratio if self.case.unit is Unit.RECALL else ratio
 
     @property
     def is_hit(self) -> bool | None:
@@ -80,6 +81,9 @@ def _is_same(first: object, second: object) -> bool:
         )
     if isinstance(first, float):
         return isinstance(second, float) and math.isclose(first, second, rel_tol=1e-9)
+    if isinstance(first, list) and isinstance(second, list):
+        # Scores and distances, whose sums each peer adds up in an order of its own.
+        return len(first) == len(second) and np.allclose(first, second, rtol=1e-4)
     return first == second
 
 

@@ -21,10 +21,11 @@ _INTRODUCTION = """# Benchmarks
 `make bench` writes this page; `make bench-smoke` runs the same cases on small tables in two
 minutes. All peers are measured in one run on the same rows. Calls of pylance and lancetable
 alternate, so the ratio is more reliable than the times. `memcpy` and raw write speed show the
-load of the machine. The first of a series of short calls is not counted, because it depends on
-the caches and threads of the other library. Parquet and Delta hold the same rows in their own
-formats and have no figure for operations they lack. Peak RSS includes mapped pages of files,
-which the system can drop at any time; anonymous RSS does not.
+load of the machine. Recall is the part of the ten nearest rows that an index finds, and its
+ratio is that of lancetable to pylance. The first of a series of short calls is not counted,
+because it depends on the caches and threads of the other library. Parquet and Delta hold the same
+rows in their own formats and have no figure for operations they lack. Peak RSS includes mapped
+pages of files, which the system can drop at any time; anonymous RSS does not.
 
 """
 _LINEAR = 1.15

@@ -62,6 +62,8 @@ def growth_power(entries: Sequence[dict[str, Any]], peer: str) -> float | None:
 def _amount(value: float, unit: str) -> str:
     if unit == "B":
         return f"{value / 2**20:.0f} MB"
+    if unit == "recall":
+        return f"{value:.3f}"
     factor, name = next(
         (pair for pair in ((1, "s"), (1e3, "ms")) if value * pair[0] >= 1), (1e6, "us")
     )

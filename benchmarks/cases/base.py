@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from benchmarks.peers import Handle, Peer
 
+RECALL_TARGET = 0.995
+"""Least accepted ratio of recalls: ours is hardly less than pylance's."""
 PEAK_TARGET = 1.25
 """Least accepted ratio of memory: ours is at most four fifths of pylance's."""
 
@@ -20,6 +22,8 @@ class Unit(Enum):
     """Time of the processor in seconds, as returned by the function."""
     BYTES = "B"
     """Memory, as returned by the function."""
+    RECALL = "recall"
+    """Part of the nearest rows, as returned by the function; of this more is better."""
 
 
 class Subject(NamedTuple):

@@ -5,10 +5,11 @@ of the processor, and what was built before in the memory.
 """
 
 import json
-from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
-from benchmarks.cases.base import PEAK_TARGET, Case, Subject, Unit
+from benchmarks.cases.base import PEAK_TARGET, RECALL_TARGET, Case, Subject, Unit
+from benchmarks.cases.search import SAMPLE, near_recall
 from benchmarks.cases.write import copied, removed
 from benchmarks.child import run_child
 
@@ -42,62 +43,81 @@ def limited_peak(kind: str, column: str, subject: Subject) -> int:
     return int(found["peak"])
 
 
-def _case(
-    name: str, title: str, run: Callable[[Subject], object], target: float, size: int, unit: Unit
-) -> Case:
+def built_recall(kind: str, subject: Subject) -> float:
+    """Build an index on vectors, and return which part of the nearest rows it finds."""
+    subject.table.index("vector", kind)
+    built = subject._replace(table=subject.peer.open(subject.uri))
+    return near_recall("vector", None, None, built)
+
+
+class _Build(NamedTuple):
+    """An index to build, and the ratios that its time and its memory should reach."""
+
+    kind: str
+    column: str
+    target: float
+    size: int | None = None
+    table: str = "values"
+    peak_target: float = 1
+
+
+def _case(build: _Build, *, is_peak: bool) -> Case:
+    run = _peak if is_peak else _seconds
     return Case(
-        name,
-        title,
-        "values",
-        run,
-        target,
-        unit=unit,
+        f"build_{build.kind}_{build.column}{'_peak' * is_peak}",
+        f"build of {build.kind.upper()} on {build.column}:"
+        f" {'peak RSS' if is_peak else 'processor time'}",
+        build.table,
+        partial(run, build.kind, build.column),
+        build.peak_target if is_peak else build.target,
+        unit=Unit.BYTES if is_peak else Unit.PROCESSOR,
         repeats=3,
         prepare=copied,
         settle=removed,
         is_change=True,
-        sizes=(size,),
-        quick_sizes=(_SMOKE,),
+        sizes=(build.size,) if build.size else (),
+        quick_sizes=(_SMOKE,) if build.size else (),
     )
 
 
-_KINDS = (
-    ("btree", "key", 2.5, MANY),
-    ("btree", "price", 2.5, MANY),
-    ("btree", "at", 2.5, MANY),
-    ("btree", "user", 2, FEW),
-    ("bitmap", "tag", 1.5, MANY),
-    ("label_list", "labels", 1.5, MANY),
-    ("zonemap", "key", 1, MANY),
-    ("bloomfilter", "key", 1.2, MANY),
-    ("ngram", "words", 3, FEW),
-    ("full_text", "words", 2, MANY),
-    ("rtree", "place", 1, MANY),
-    ("json", "document", 1, FEW),
+_VECTORS = (("ivf_pq", 5), ("ivf_flat", 3), ("ivf_sq", 3), ("ivf_rq", 3), ("ivf_hnsw_sq", 2.5))
+_BUILDS = (
+    _Build("btree", "key", 2.5, MANY),
+    _Build("btree", "price", 2.5, MANY),
+    _Build("btree", "at", 2.5, MANY),
+    _Build("btree", "user", 2, FEW),
+    _Build("bitmap", "tag", 1.5, MANY),
+    _Build("label_list", "labels", 1.5, MANY),
+    _Build("zonemap", "key", 1, MANY),
+    _Build("bloomfilter", "key", 1.2, MANY),
+    _Build("ngram", "words", 3, FEW),
+    _Build("full_text", "words", 2, MANY),
+    _Build("rtree", "place", 1, MANY),
+    _Build("json", "document", 1, FEW),
+    *(
+        _Build(kind, "vector", target, table="clustered", peak_target=PEAK_TARGET)
+        for kind, target in _VECTORS
+    ),
 )
 
 CASES = (
+    *(_case(build, is_peak=False) for build in _BUILDS),
+    *(_case(build, is_peak=True) for build in _BUILDS),
     *(
-        _case(
-            f"build_{kind}_{column}",
-            f"build of {kind.upper()} on {column}: processor time",
-            partial(_seconds, kind, column),
-            target,
-            size,
-            Unit.PROCESSOR,
+        Case(
+            f"build_{kind}_recall",
+            f"recall of an {kind.upper()} of each peer",
+            "clustered",
+            partial(built_recall, kind),
+            RECALL_TARGET,
+            draws=SAMPLE,
+            unit=Unit.RECALL,
+            repeats=1,
+            prepare=copied,
+            settle=removed,
+            is_change=True,
         )
-        for kind, column, target, size in _KINDS
-    ),
-    *(
-        _case(
-            f"build_{kind}_{column}_peak",
-            f"build of {kind.upper()} on {column}: peak RSS",
-            partial(_peak, kind, column),
-            1,
-            size,
-            Unit.BYTES,
-        )
-        for kind, column, _, size in _KINDS
+        for kind, _ in _VECTORS
     ),
     *(
         Case(

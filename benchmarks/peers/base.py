@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 # Modules are loaded by name, so that a process measuring one peer never imports another.
@@ -36,6 +38,27 @@ class Handle(Protocol):
 
     def head(self, rows: int) -> pa.Table:
         """Return the first rows."""
+
+    def find_words(self, words: str, how: str, where: str | None = None) -> pa.Table:
+        """Return the ten best rows for words, as `id` and score.
+
+        Args:
+            words: the words.
+            how: `or`, `and`, `phrase` or `fuzzy`.
+            where: a predicate that the rows match.
+        """
+
+    def find_near(
+        self,
+        column: str,
+        vectors: npt.NDArray[np.float32],
+        where: str | None = None,
+        refine: int | None = None,
+    ) -> pa.Table:
+        """Return ten near rows of each vector, as `query_index`, `id` and distance.
+
+        A single vector has no `query_index`.
+        """
 
     def append(self, data: pa.Table) -> None:
         """Add rows."""

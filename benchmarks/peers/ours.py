@@ -1,12 +1,41 @@
 """The peer `ours`: lancetable itself."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from lancetable import JsonPath, Table, create_table, open_table
+from benchmarks.searched import CODE_BITS, NEIGHBOURS, NPROBES, PARTITION_ROWS, SUB_VECTORS
+from lancetable import (
+    IvfFlat,
+    IvfHnswSq,
+    IvfPq,
+    IvfRq,
+    IvfSq,
+    JsonPath,
+    Table,
+    create_table,
+    open_table,
+)
+from lancetable.query import Match, Phrase, Query
+
+_QUERIES: dict[str, Callable[[str], Query]] = {
+    "or": Match,
+    "and": partial(Match, operator="and"),
+    "phrase": Phrase,
+    "fuzzy": partial(Match, fuzziness=1),
+}
+_VECTORS: dict[str, Callable[..., IvfFlat]] = {
+    "ivf_flat": IvfFlat,
+    "ivf_pq": partial(IvfPq, sub_vectors=SUB_VECTORS),
+    "ivf_sq": IvfSq,
+    "ivf_rq": partial(IvfRq, bits=CODE_BITS),
+    "ivf_hnsw_sq": IvfHnswSq,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +59,27 @@ class _Handle:
 
     def head(self, rows: int) -> pa.Table:
         return self.table.head(rows)
+
+    def find_words(self, words: str, how: str, where: str | None = None) -> pa.Table:
+        query = _QUERIES[how](words)
+        return self.table.search(query, columns=["id"], where=where).to_arrow()
+
+    def find_near(
+        self,
+        column: str,
+        vectors: npt.NDArray[np.float32],
+        where: str | None = None,
+        refine: int | None = None,
+    ) -> pa.Table:
+        return self.table.search(
+            vectors[0] if len(vectors) == 1 else vectors,
+            column=column,
+            columns=["id"],
+            where=where,
+            limit=NEIGHBOURS,
+            nprobes=NPROBES,
+            refine_factor=refine,
+        ).to_arrow()
 
     def append(self, data: pa.Table) -> None:
         self.table.append(data)
@@ -66,7 +116,9 @@ class _Handle:
         return len(self.table.maintenance.cleanup(older_than=timedelta(0)).removed_versions)
 
     def index(self, column: str, kind: str, memory_bytes: int | None = None) -> None:
-        spec = JsonPath("a") if kind == "json" else kind
+        spec: str | JsonPath | IvfFlat = JsonPath("a") if kind == "json" else kind
+        if kind in _VECTORS:
+            spec = _VECTORS[kind](partitions=max(1, self.count() // PARTITION_ROWS[kind]))
         limit = {} if memory_bytes is None else {"memory_bytes": memory_bytes}
         self.table.indices.create(column, spec, **limit)
 

@@ -1,17 +1,33 @@
 """The peer `pylance`: the reference implementation with its default settings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 import lance
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from lance.indices import IndexConfig
+from lance.query import FullTextOperator, FullTextQuery, MatchQuery, PhraseQuery
+
+from benchmarks.searched import CODE_BITS, NEIGHBOURS, NPROBES, PARTITION_ROWS, SUB_VECTORS
 
 _INDEX_CONFIGS = {
     "full_text": "INVERTED",
     "rtree": IndexConfig("rtree", {}),
     "json": IndexConfig("json", {"target_index_type": "btree", "path": "a"}),
+}
+_QUERIES: dict[str, Callable[[str, str], FullTextQuery]] = {
+    "or": MatchQuery,
+    "and": partial(MatchQuery, operator=FullTextOperator.AND),
+    "phrase": PhraseQuery,
+    "fuzzy": partial(MatchQuery, fuzziness=1),
+}
+_VECTOR_OPTIONS = {
+    "ivf_pq": {"num_sub_vectors": SUB_VECTORS},
+    "ivf_rq": {"num_bits": CODE_BITS},
 }
 
 
@@ -39,6 +55,36 @@ class _Handle:
 
     def head(self, rows: int) -> pa.Table:
         return self.dataset.head(rows)
+
+    def find_words(self, words: str, how: str, where: str | None = None) -> pa.Table:
+        return self.dataset.to_table(
+            columns=["id", "_score"],
+            full_text_query=_QUERIES[how](words, "text"),
+            filter=where,
+            prefilter=True,
+            limit=10,
+        )
+
+    def find_near(
+        self,
+        column: str,
+        vectors: npt.NDArray[np.float32],
+        where: str | None = None,
+        refine: int | None = None,
+    ) -> pa.Table:
+        several = len(vectors) > 1
+        return self.dataset.to_table(
+            columns=[*["query_index"][:several], "id", "_distance"],
+            nearest={
+                "column": column,
+                "q": vectors if several else vectors[0],
+                "k": NEIGHBOURS,
+                "nprobes": NPROBES,
+                "refine_factor": refine,
+            },
+            filter=where,
+            prefilter=True,
+        )
 
     def append(self, data: pa.Table) -> None:
         lance.write_dataset(data, self.dataset, mode="append")
@@ -79,7 +125,15 @@ class _Handle:
     def index(self, column: str, kind: str, memory_bytes: int | None = None) -> None:
         # There is no such limit.
         del memory_bytes
-        self.dataset.create_scalar_index(column, _INDEX_CONFIGS.get(kind, kind.upper()))
+        if kind in PARTITION_ROWS:
+            self.dataset.create_index(
+                column,
+                kind.upper(),
+                num_partitions=max(1, self.count() // PARTITION_ROWS[kind]),
+                **_VECTOR_OPTIONS.get(kind, {}),
+            )
+        else:
+            self.dataset.create_scalar_index(column, _INDEX_CONFIGS.get(kind, kind.upper()))
 
     def compact(self, memory_bytes: int | None = None) -> None:
         # There is no such limit.
