@@ -22,6 +22,8 @@ from benchmarks.peers import Peer, load_peer, peer_names
 
 SMOKE_ROUNDS = 2
 _SLOW = (
+    "build_ivf_hnsw_sq_vector_peak",
+    "build_ivf_pq_vector_peak",
     "build_limited_peak",
     "compact_peak",
     "compact_little_peak",

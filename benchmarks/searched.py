@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from benchmarks.rows import SEED
 
-DIMENSION, CLUSTERS = 128, 500
+DIMENSION, CLUSTERS, DIRECTIONS = 128, 500, 16
 SUB_VECTORS, CODE_BITS = 16, 5
 NPROBES, NEIGHBOURS = 10, 10
 TAGS, TAGGED = 1_000, 50
@@ -109,16 +109,20 @@ def phrase_of(row: int) -> str:
 
 
 @cache
-def _centres() -> Vectors:
-    return np.random.default_rng(SEED).standard_normal((CLUSTERS, DIMENSION), np.float32)
+def _space() -> tuple[Vectors, Vectors]:
+    """Return the centres of clusters, and the few directions in which their vectors differ."""
+    random = np.random.default_rng(SEED)
+    centres = random.standard_normal((CLUSTERS, DIMENSION), np.float32)
+    return centres, random.standard_normal((DIRECTIONS, DIMENSION), np.float32)
 
 
 def vectors(rows: Rows) -> Vectors:
     """Return a vector for each row, in clusters; the same for the same sequence of rows."""
     random = np.random.default_rng([SEED, int(rows[0])])
-    noise = random.standard_normal((len(rows), DIMENSION), np.float32)
-    clusters: Vectors = _centres()[random.integers(0, CLUSTERS, len(rows))]
-    return clusters + noise / 2
+    centres, directions = _space()
+    noise = random.standard_normal((len(rows), DIRECTIONS), np.float32) @ directions
+    clusters: Vectors = centres[random.integers(0, CLUSTERS, len(rows))]
+    return clusters + noise / np.float32(2 * DIRECTIONS**0.5)
 
 
 @cache
