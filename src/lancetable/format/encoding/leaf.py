@@ -218,7 +218,7 @@ def _repeated(value: Block | None, count: int, kind: Kind, validity: Mask | None
         raise CorruptError(f"the value of a constant page is not a value of type {kind.type}")
     read_limits().check_page(count * one.nbytes, count)
     if validity is None:
-        return pa.repeat(one[0], count) if count else one[:0]
+        return pa.repeat(one[0], count) if count > 1 else one[:count]
     return one.take(numbers(np.zeros(count, np.int32), validity))
 
 
